@@ -10,7 +10,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
-// columns describes the columns of the features as the set's fields do.
+// columns returns the columns of the features that the set's fields describe.
 func (d *Dataset) columns() graph.Columns {
 	c := graph.Columns{Attributes: d.NodeAttributes, Names: d.AttributeNames, DegreeColumns: d.DegreeColumns}
 	for _, l := range d.NodeLabels {
@@ -19,8 +19,8 @@ func (d *Dataset) columns() graph.Columns {
 	return c
 }
 
-// Columns describes the columns of the features of the set's graphs. The error says
-// that the set's fields do not, which only those of a caller's own making can.
+// Columns describes the columns of the features of the set's graphs. It returns an error if
+// the set's fields do not describe them, which only happens to sets that a caller made.
 func (d *Dataset) Columns() (graph.Columns, error) {
 	c := d.columns()
 	if c.Width() != d.FeatureWidth {
@@ -46,7 +46,7 @@ func (d *Dataset) Columns() (graph.Columns, error) {
 	return c, nil
 }
 
-// category returns that of node i of g in column k of the labels.
+// category returns the category of node i of g in column k of the labels.
 func (d *Dataset) category(g *graph.Graph, i, k int) int {
 	if g.X.OneHot() {
 		return int(g.X.Category[i])
@@ -65,11 +65,10 @@ func (d *Dataset) category(g *graph.Graph, i, k int) int {
 	return best
 }
 
-// WithColumns returns the set with features of the columns c in place of its own,
-// such as those that a model was trained on. Attributes and labels are the set's,
-// which must have as many of them as c, unless c has none; degrees are counted. A
-// label that c has not seen is an error, or its Other value. The graphs share all
-// else with d.
+// WithColumns returns the set with the columns c of features in place of its own, such as
+// those that a model was trained on. The set must have as many attributes and columns of
+// labels as c, unless c has none; degrees are counted. A label that c has not seen is an
+// error, or its Other value. The graphs share everything else with d.
 func (d *Dataset) WithColumns(c graph.Columns) (*Dataset, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -123,8 +122,8 @@ func (d *Dataset) WithColumns(c graph.Columns) (*Dataset, error) {
 	return &e, err
 }
 
-// valueIn returns the value that stands among values for a category of the column. Texts are found by
-// name, and a number is the text that it is written as.
+// valueIn returns the value among values that a category of the column has. Texts are found by name,
+// and a number stands for its text.
 func (c LabelColumn) valueIn(values graph.LabelValues, category int) (int, error) {
 	if c.Names == nil && values.Names == nil {
 		return c.Min + category, nil
@@ -143,8 +142,9 @@ func (c LabelColumn) valueIn(values graph.LabelValues, category int) (int, error
 	return value, nil
 }
 
-// WithAttributesAsLabels returns the set with its attributes, which must be one-hot in every
-// node, as labels 0, 1, … in place of all its features. The graphs share all else with d.
+// WithAttributesAsLabels returns the set with its attributes as labels 0, 1, … in place of all
+// features. It returns an error unless they are one-hot in every node. The graphs share everything
+// else with d.
 func (d *Dataset) WithAttributesAsLabels() (*Dataset, error) {
 	width := d.NodeAttributes
 	if width == 0 {
@@ -176,9 +176,9 @@ func (d *Dataset) WithAttributesAsLabels() (*Dataset, error) {
 	return &e, nil
 }
 
-// WithDegreesAsLabels returns the set with the degrees of nodes, or limit where a degree is
-// larger, as labels in place of all its features: the one-hot degrees of the literature for sets
-// without labels. The graphs share all else with d. It panics if limit is negative.
+// WithDegreesAsLabels returns the set with the degrees of nodes, cut off at limit, as labels in
+// place of all features: the one-hot degrees of the literature for sets without labels. The graphs
+// share everything else with d. It panics if limit is negative.
 func (d *Dataset) WithDegreesAsLabels(limit int) *Dataset {
 	if limit < 0 {
 		panic(fmt.Sprintf("dataset: WithDegreesAsLabels(%d)", limit))
@@ -218,10 +218,10 @@ func DegreeCap(name string) int {
 	return 100
 }
 
-// WithDegrees returns the set with the node degrees behind the features, as
-// GraphCL's semi-supervised code expands them ([graph.Graph.WithDegrees]). The degrees
-// are features from then on: augmentations leave them as they were in the whole graph.
-// The graphs share all else with d. It panics if limit is negative or the set has
+// WithDegrees returns the set with the node degrees appended to the features, as
+// GraphCL's semi-supervised code expands them ([graph.Graph.WithDegrees]). From then on
+// they are features like others: augmentations keep the degrees of the whole graph. The
+// graphs share everything else with d. It panics if limit is negative or the set has
 // degrees already.
 func (d *Dataset) WithDegrees(limit int) *Dataset {
 	if limit < 0 || d.DegreeColumns > 0 {

@@ -22,29 +22,28 @@ type Dataset struct {
 	// Graphs are simple graphs in the order of the files: no self-loops, no
 	// duplicate edges, rows sorted.
 	Graphs []*graph.Graph
-	// SMILES are those of the graphs, if these are molecules of a file, and Standard is what
-	// was done to the molecules before they became graphs.
+	// SMILES are those of the graphs, if these are molecules of a file. Standard says how the
+	// molecules were standardised before they became graphs.
 	SMILES   []string
 	Standard feature.Standardisation
 	// Classes is the number of classes C; every Graph.Class is in 0..C-1.
 	Classes int
 	// ClassValues[c] is the label that class c has in the files; ascending.
 	ClassValues []int
-	// Targets are what graphs have beside a class or in place of one: the columns "class1",
-	// "class2" … where there are several labels, and "attribute" or "attribute1" … of regression.
-	// A set without classes has one, 0.
+	// Targets are what graphs have in addition to a class or instead of one: the columns
+	// "class1", "class2" … where there are several labels, and "attribute" or "attribute1" …
+	// for regression. A set without classes has one, 0.
 	Targets []Target
-	// Empty are the graphs of the files that have no nodes, and so are left out, by their number
-	// from 0.
+	// Empty are the graphs of the files that have no nodes and were dropped, numbered from 0.
 	Empty []int
 	// FeatureWidth is the width of every graph's features.
 	FeatureWidth int
 	// NodeAttributes is how many of the features, the leading ones, are real
 	// attributes; 0 unless [Options] asked for them.
 	NodeAttributes int
-	// AttributeNames are those of the attributes; nil if the files have none.
+	// AttributeNames are the names of the attributes; nil if the files have none.
 	AttributeNames []string
-	// AttributesLeftOut says that the nodes have attributes that are not among the
+	// AttributesLeftOut is set if the nodes have attributes that are not among the
 	// features, because [Options] did not ask for them.
 	AttributesLeftOut bool
 	// NodeLabels describes the columns of node labels, whose one-hot encodings
@@ -62,16 +61,16 @@ type Dataset struct {
 	// SelfLoops is the number of distinct self-loops that loading removed, and
 	// Duplicates the number of edges that repeated an earlier one.
 	SelfLoops, Duplicates int
-	// Reads says in words which columns or keys of a user's file the features are from.
+	// Reads describes the columns or keys of a user's file that the features are from.
 	Reads string
 	// Sums are the SHA-256 sums, in hexadecimal, of the files that the set was read
-	// from, by name; nil if nobody has asked for them.
+	// from, by name; nil if they were not computed.
 	Sums map[string]string
 }
 
-// Directed returns how many graphs have an edge that lacks its reverse. A file of
-// TUDataset's format that lists every edge once makes all of them so: undirected edges
-// are listed in both directions.
+// Directed returns how many graphs have an edge without its reverse. TUDataset's format
+// lists undirected edges in both directions; a file that lists them once makes all graphs
+// directed.
 func (d *Dataset) Directed() (graphs int) {
 	for _, g := range d.Graphs {
 		if g.Directed {
@@ -81,7 +80,7 @@ func (d *Dataset) Directed() (graphs int) {
 	return graphs
 }
 
-// Target is a column of numbers, one for each graph.
+// Target is a column with a number for each graph.
 type Target struct {
 	Name   string
 	Values []float64
@@ -96,8 +95,8 @@ type LabelColumn struct {
 	Names []string
 }
 
-// EdgeCategories returns the number of categories of Graph.EdgeLabel; 0 if the
-// edges have no labels.
+// EdgeCategories returns the number of categories of Graph.EdgeLabel, 0 if edges
+// have no labels.
 func (d *Dataset) EdgeCategories() int {
 	if len(d.EdgeLabels) == 0 {
 		return 0
@@ -125,18 +124,18 @@ type Options struct {
 	// of the labels alone; PyTorch Geometric calls it use_node_attr. It has no
 	// effect on a set without attributes.
 	NodeAttributes bool
-	// Sum, if set, is called with the name of every file that has been read, such as
-	// MUTAG_A.txt, which may be an archive's member, and the SHA-256 sum of its
-	// contents in hexadecimal.
+	// Sum, if set, is called for every file that has been read, also in an archive,
+	// with its name, such as MUTAG_A.txt, and the SHA-256 sum of its contents in
+	// hexadecimal.
 	Sum func(file, sum string)
 
-	limits limits // of tests
+	limits limits // for tests
 }
 
-// LoadTU reads the data set at path, which is an archive NAME.zip or a folder
-// NAME holding NAME_A.txt and the other files. The archive is read in place and
-// never unpacked. Content that cannot be used is reported as a [*SyntaxError]. A
-// cancelled ctx ends the reading soon, with an error that wraps that of ctx.
+// LoadTU reads the data set at path, an archive NAME.zip or a folder NAME with
+// NAME_A.txt and the other files. The archive is read in place and never unpacked.
+// Content that cannot be used is reported as a [*SyntaxError]. A cancelled ctx ends
+// the reading soon, with an error that wraps that of ctx.
 func LoadTU(ctx context.Context, path string, opts Options) (*Dataset, error) {
 	s, err := openSource(ctx, path, opts)
 	if err != nil {
@@ -148,7 +147,7 @@ func LoadTU(ctx context.Context, path string, opts Options) (*Dataset, error) {
 
 // Open reads the data set NAME from dir: the archive dir/NAME.zip or else the
 // folder dir/NAME. If there is neither, the error wraps [fs.ErrNotExist] and
-// says what was looked for and what is there.
+// names what was looked for and what is there.
 func Open(ctx context.Context, dir, name string, opts Options) (*Dataset, error) {
 	path, err := Find(dir, name)
 	if err != nil {
@@ -157,7 +156,7 @@ func Open(ctx context.Context, dir, name string, opts Options) (*Dataset, error)
 	return LoadTU(ctx, path, opts)
 }
 
-// Find returns the path of the data set NAME in dir, as [Open] would read it.
+// Find returns the path of the data set NAME in dir that [Open] would read.
 func Find(dir, name string) (string, error) {
 	if err := CheckName(name); err != nil {
 		return "", err

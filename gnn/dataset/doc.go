@@ -1,20 +1,21 @@
-// Package dataset reads, divides and generates sets of labelled graphs, the input of
+// Package dataset reads, splits and generates sets of labelled graphs, the input of
 // everything else.
 //
-// The mental model: a [Dataset] is a slice of [graph.Graph] and the facts
-// common to all of them (how many classes, how wide the features):
+// The mental model: a [Dataset] is a slice of [graph.Graph] with the facts that
+// all of them share, such as the number of classes and the width of the features:
 //
 //   - [Open] and [LoadTU] read the text files of the TUDataset collection, from
 //     an archive or a folder;
 //   - [Motifs] makes graphs from a seed; [Default] is a small set of them, with
 //     which everything runs without any file.
 //
-// The packages below read other things: records the users' own files of molecules and
-// graphs, moleculenet the sets of that benchmark, network large graphs whose ego
+// The packages below read other files: records reads the users' own files of molecules
+// and graphs, moleculenet the sets of that benchmark, network large graphs whose ego
 // networks are the samples. Package fetch downloads and verifies data sets.
 //
-// What happens then is the same for all: [StratifiedKFold] divides the graphs
-// for evaluation, and the training loop collates them into batches.
+// The next step is the same for all: [StratifiedKFold] splits the graphs for evaluation,
+// and the training loop collates them into batches. [FindCopies] finds graphs that occur
+// more than once, in one set or across the parts of a split.
 //
 // # The TUDataset format
 //
@@ -32,35 +33,32 @@
 // so that results can be compared with published ones:
 //
 //   - Self-loops are removed and repeated edges count once (IMDB-BINARY lists
-//     every edge twice). Of the labels of a repeated edge the first is kept.
+//     every edge twice). A repeated edge keeps its first label.
 //   - Node labels are shifted by the smallest, and the one-hot encoding has as
 //     many columns as the range of values: DD has 82 labels among 1..89, and
-//     width 89. Several columns are encoded each by itself.
-//   - Attributes are left out unless [Options] ask for them; then the features
+//     width 89. Each column of labels is encoded by itself.
+//   - Attributes are not read unless [Options] ask for them; then the features
 //     are [attributes | one-hot labels].
 //   - Nodes with neither have the constant feature 1.
 //   - Classes are numbered by sorted label: -1, 1 become 0, 1.
 //
-// Commas may or may not be followed by blanks; CRLF, a missing last newline
-// and blank lines at the end are accepted. The indicator need not be sorted:
-// a graph's nodes keep their order.
+// Blanks may follow commas; CRLF, a missing last newline and blank lines at the end
+// are accepted. The indicator need not be sorted: a graph's nodes keep their order.
 //
 // # The columns of another set
 //
-// The width of the features, and the label that a column stands for, are those of
-// the files that were read. A model wants the columns that it was trained on:
-// [Dataset.Columns] describes a set's, and [Dataset.WithColumns] gives them to
-// another set, where a label that the first one never had is an error.
+// The files that were read determine the width of the features, and the label that a
+// column stands for. A model needs the columns that it was trained on: [Dataset.Columns]
+// describes those of a set, and [Dataset.WithColumns] gives them to another set, where a
+// label that the first set never had is an error.
 //
 // # What is refused
 //
-// A file that breaks the format is refused with a [SyntaxError] that names
-// file, line and value: too few or too many lines, a number that is not one or
-// is out of range, an edge between two graphs, a graph without nodes, which has
-// nothing to embed. So are
-// archives that lead out of themselves, links out of a folder, and data beyond
-// fixed bounds ([ErrTooLarge]). No input makes this package panic, and nothing is ever unpacked to
-// disk.
+// A file that breaks the format is refused with a [SyntaxError] that names file, line and
+// value: too few or too many lines, something that is no number or is out of range, an edge
+// between two graphs. Archives with members outside of them, links out of a folder, and data
+// beyond fixed bounds ([ErrTooLarge]) are refused, too. Graphs without nodes are dropped. No
+// input makes this package panic, and nothing is ever unpacked to disk.
 //
 // # Memory
 //

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// NodeFeatures says what the features of nodes are, of the labels and the attributes that a
-// set has.
+// NodeFeatures says which of the labels and attributes of nodes are their features.
 type NodeFeatures string
 
 // The choices.
@@ -15,16 +14,16 @@ const (
 	FeaturesAuto   NodeFeatures = "auto"   // labels, or attributes where there are none
 	FeaturesLabels NodeFeatures = "labels" // for kernels: labels alone
 	FeaturesBoth   NodeFeatures = "both"
-	FeaturesOneHot NodeFeatures = "onehot" // attributes that are one-hot, as labels
-	// FeaturesDegrees is labels or, where there are none, degrees up to degreeLimit.
+	FeaturesOneHot NodeFeatures = "onehot" // one-hot attributes, as labels
+	// FeaturesDegrees stands for labels or, where there are none, degrees up to degreeLimit.
 	FeaturesDegrees NodeFeatures = "degrees"
 )
 
-// degreeLimit is the degree from which on GraphMAE's code tells no degrees apart.
+// degreeLimit is the largest degree that GraphMAE's code tells apart.
 const degreeLimit = 400
 
-// Open returns the set that open reads, such as by [Open], with these features; for that it
-// may be called twice.
+// Open returns the set that open reads, such as by [Open], with these features. It may call open
+// twice.
 func (choice NodeFeatures) Open(o Options, open func(o Options) (*Dataset, error)) (*Dataset, error) {
 	o.NodeAttributes = choice == FeaturesBoth || choice == FeaturesOneHot
 	ds, err := open(o)
@@ -57,7 +56,7 @@ func (choice NodeFeatures) Open(o Options, open func(o Options) (*Dataset, error
 	return ds, err
 }
 
-// Summary says in one line what is used of a set and what is left out.
+// Summary returns a line that says what is used of a set and what is not.
 func (ds *Dataset) Summary() string {
 	var used, left []string
 	if ds.NodeAttributes > 0 {

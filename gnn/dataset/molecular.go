@@ -9,8 +9,8 @@ import (
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 )
 
-// MoleculeStats are the statistics of synthetic molecule-like graphs, which have the size
-// and the shape of those of a real set and need no file. There is nothing to learn from them.
+// MoleculeStats describes synthetic molecule-like graphs, which have the size and shape of those
+// of a real set and need no file. There is nothing to learn from them.
 type MoleculeStats struct {
 	Graphs             int
 	MeanNodes, Std     float64 // of the number of nodes, which is normal, cut off at the bounds
@@ -22,7 +22,7 @@ type MoleculeStats struct {
 	Bonds              int     // types of bonds; with them, labels are types of atoms
 }
 
-// NCI1Like are the statistics of NCI1.
+// NCI1Like has the statistics of NCI1.
 var NCI1Like = MoleculeStats{
 	Graphs:        4110,
 	MeanNodes:     29.87,
@@ -36,7 +36,8 @@ var NCI1Like = MoleculeStats{
 	RingGap:       5,
 }
 
-// ZINCLike are those of molecules of ZINC, of types of atoms and bonds as chem encoders read them.
+// ZINCLike has the statistics of molecules of ZINC, with the types of atoms and bonds that chem
+// encoders read.
 var ZINCLike = MoleculeStats{
 	Graphs:        4000,
 	MeanNodes:     26.6,
@@ -64,6 +65,7 @@ func (s MoleculeStats) Generate(rng *rand.Rand) []*graph.Graph {
 	for g := range graphs {
 		n := int(math.Round(s.MeanNodes + s.Std*rng.NormFloat64()))
 		n = min(max(n, s.MinNodes), s.MaxNodes)
+		// The tree, and the edges that close rings.
 		edges := map[[2]int]int32{} // labels
 		add := func(i, j int) {
 			edges[[2]int{i, j}] = 0
@@ -81,6 +83,7 @@ func (s MoleculeStats) Generate(rng *rand.Rand) []*graph.Graph {
 				add(i, j)
 			}
 		}
+		// The adjacency, and labels of nodes.
 		rows := make([][]int32, n)
 		for e := range edges {
 			rows[e[0]] = append(rows[e[0]], int32(e[1]))

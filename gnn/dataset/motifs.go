@@ -55,9 +55,9 @@ const (
 	maxMotifNodes  = 1 << 14
 )
 
-// Motifs generates a labelled set for which learning is worthwhile: the class
-// of a graph is the kind of the motifs in it (house, butterfly or K2,3), and
-// everything that is easy to see says nothing about it.
+// Motifs generates a labelled set for which learning is worthwhile: the class of a
+// graph is the kind of the motifs in it (house, butterfly or K2,3), and nothing that
+// is easy to see tells the class.
 //
 // A graph of n nodes has (n+5)/10 copies of its class's motif, each joined to an
 // earlier node by one edge. A tree grown by preferential attachment from them
@@ -110,6 +110,7 @@ func Motifs(c MotifConfig) (*Dataset, error) {
 	return ds, err
 }
 
+// graph generates a graph of a class.
 func (c *MotifConfig) graph(class int, rng *rand.Rand) (*graph.Graph, error) {
 	n := c.MinNodes + rng.IntN(c.MaxNodes-c.MinNodes+1)
 	label := make([]int32, 0, n)
@@ -117,10 +118,12 @@ func (c *MotifConfig) graph(class int, rng *rand.Rand) (*graph.Graph, error) {
 	var ends []int32 // both ends of every edge: a node occurs as often as its degree
 	connect := func(i, j int32) {
 		if i != j && !slices.Contains(adj[i], j) {
-			adj[i], adj[j] = append(adj[i], j), append(adj[j], i)
+			adj[i] = append(adj[i], j)
+			adj[j] = append(adj[j], i)
 			ends = append(ends, i, j)
 		}
 	}
+	// The motifs, each joined to an earlier node.
 	m := &motifTable[class]
 	for range (n + 5) / 10 {
 		base := int32(len(label))
@@ -132,6 +135,7 @@ func (c *MotifConfig) graph(class int, rng *rand.Rand) (*graph.Graph, error) {
 			connect(base+rng.Int32N(motifNodes), rng.Int32N(base))
 		}
 	}
+	// The tree, edges that close cycles, and noise.
 	for i := int32(len(label)); int(i) < n; i++ {
 		connect(i, ends[rng.IntN(len(ends))])
 		label = append(label, 3+rng.Int32N(2))
@@ -145,7 +149,8 @@ func (c *MotifConfig) graph(class int, rng *rand.Rand) (*graph.Graph, error) {
 		}
 	}
 
-	place := rng.Perm(n) // where node i of the above goes
+	// The nodes are shuffled: node i becomes node place[i].
+	place := rng.Perm(n)
 	x := graph.Features{Width: motifLabels, Category: make([]int32, n)}
 	for i, p := range place {
 		x.Category[p] = label[i]
@@ -166,7 +171,7 @@ func (c *MotifConfig) graph(class int, rng *rand.Rand) (*graph.Graph, error) {
 func Default() *Dataset {
 	ds, err := Motifs(MotifConfig{})
 	if err != nil {
-		panic(err) // there is nothing in a constant configuration to refuse
+		panic(err) // cannot happen: the configuration is constant
 	}
 	return ds
 }

@@ -10,8 +10,7 @@ import (
 )
 
 // SyntaxError reports a line of a data file that cannot be used. Every error
-// about the *content* of a file is a *SyntaxError; use [errors.As] to get at
-// its parts.
+// about the content of a file is a *SyntaxError; [errors.As] gives its parts.
 type SyntaxError struct {
 	File   string // path of the file; for a zip member the archive's path, a slash and the member's name
 	Line   int    // 1-based line
@@ -52,9 +51,10 @@ func (s *scanner) bad(line int, value, format string, args ...any) error {
 	return &SyntaxError{s.file, line, value, fmt.Sprintf(format, args...)}
 }
 
-// number is what files list.
+// number is the type of the numbers in a file.
 type number interface{ int32 | float32 | float64 }
 
+// trim removes blanks at both ends.
 func trim(b []byte) []byte {
 	blank := func(c byte) bool { return c == ' ' || c == '\t' || c == '\r' }
 	for len(b) > 0 && blank(b[0]) {
@@ -76,7 +76,7 @@ func scanRows[T number](
 		if len(text) == 0 {
 			continue
 		}
-		if line != s.line+1 { // it would shift every item after it
+		if line != s.line+1 { // a blank line would shift every item after it
 			return s.bad(s.line+1, "", "blank line before the end of the file")
 		}
 		s.line = line
@@ -109,6 +109,7 @@ func scanRows[T number](
 	return s.failed()
 }
 
+// failed returns the error that ended the reading, if any.
 func (s *scanner) failed() error {
 	switch err := s.s.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
@@ -126,7 +127,8 @@ func shorten(field []byte) string {
 	return string(field)
 }
 
-// parseInt reads an integer of 32 bits from a field that is not empty.
+// parseInt parses an integer of 32 bits in a field that is not empty. It returns what is wrong
+// with it, or "".
 func parseInt(field []byte) (int32, string) {
 	digits := field
 	if field[0] == '-' || field[0] == '+' {
@@ -151,8 +153,8 @@ func parseInt(field []byte) (int32, string) {
 	return int32(v), ""
 }
 
-// parseFloat reads a finite decimal number, rounded through float64 as PyTorch
-// Geometric's reader does.
+// parseFloat parses a finite decimal number and rounds it through float64, as PyTorch
+// Geometric's reader does. It returns what is wrong with it, or "".
 func parseFloat(field []byte) (float32, string) {
 	v, reason := parseFloat64(field)
 	f := float32(v)
@@ -173,8 +175,8 @@ func parseFloat64(field []byte) (float64, string) {
 	return v, ""
 }
 
-// scanTable reads a file as a table, row by row. All rows must have as many columns as
-// the first, and there must be want rows (any number if want < 0), one per item.
+// scanTable reads a file as a table, row by row. All rows must have as many columns as the
+// first, and there must be one row per item, so many as items says unless it is negative.
 func scanTable[T number](
 	s *scanner, parse func([]byte) (T, string), items int, item string,
 ) (v []T, cols int, err error) {

@@ -19,7 +19,7 @@ import (
 	"strings"
 )
 
-// MaxFileBytes bounds the uncompressed size of a file, whatever it claims about itself;
+// MaxFileBytes bounds the uncompressed size of a file, whatever it claims about itself.
 // COLLAB's edge list, the largest of the usual sets, has 346 MiB.
 const MaxFileBytes = 1 << 30
 
@@ -36,8 +36,8 @@ type limits struct {
 }
 
 const (
-	// ratioFloor is the size below which a member may compress as well as it likes: a
-	// list of equal labels reaches DEFLATE's best ratio honestly.
+	// ratioFloor is the size below which a member may have any ratio: a list of equal
+	// labels reaches DEFLATE's best ratio honestly.
 	ratioFloor = 16 << 20
 	maxMembers = 1000 // of an archive; TU archives have about ten
 )
@@ -45,7 +45,7 @@ const (
 // A source is an opened data set: a zip archive or a folder, read through the
 // names of its files and never unpacked.
 type source struct {
-	ctx    context.Context // of one call that reads the source
+	ctx    context.Context // of the call that reads the source
 	name   string          // of the data set
 	limits limits
 	total  int64                  // bytes read so far
@@ -64,10 +64,12 @@ type sourceFile struct {
 	open  func() (io.ReadCloser, error)
 }
 
+// newSource returns a source without files.
 func newSource(ctx context.Context, root, name string, opts Options) *source {
 	l := limits{
-		cmp.Or(opts.limits.file, MaxFileBytes), cmp.Or(opts.limits.total, 2<<30),
-		cmp.Or(opts.limits.ratio, 200),
+		file:  cmp.Or(opts.limits.file, MaxFileBytes),
+		total: cmp.Or(opts.limits.total, 2<<30),
+		ratio: cmp.Or(opts.limits.ratio, 200),
 	}
 	return &source{
 		ctx:    ctx,
@@ -79,6 +81,7 @@ func newSource(ctx context.Context, root, name string, opts Options) *source {
 	}
 }
 
+// openSource opens the archive or folder at path p.
 func openSource(ctx context.Context, p string, opts Options) (*source, error) {
 	info, err := os.Stat(p)
 	if err != nil {
@@ -134,6 +137,7 @@ func openSource(ctx context.Context, p string, opts Options) (*source, error) {
 	return s, nil
 }
 
+// addFolder adds the files of a folder.
 func (s *source) addFolder(folder fs.FS) error {
 	entries, err := fs.ReadDir(folder, ".")
 	s.kind = "file"
@@ -176,8 +180,8 @@ func openZip(r io.ReaderAt, size int64) ([]*zip.File, error) {
 	return files, nil
 }
 
-// addZip adds the members of an archive. Of the data set's own files there may be only
-// one each.
+// addZip adds the members of an archive. Each of the data set's own files may occur only
+// once.
 func (s *source) addZip(files []*zip.File) error {
 	s.kind = "member"
 	for _, f := range files {
@@ -193,6 +197,7 @@ func (s *source) addZip(files []*zip.File) error {
 	return nil
 }
 
+// member returns the file that a member of an archive is.
 func (s *source) member(f *zip.File) sourceFile {
 	limit := s.limits.file
 	// Dividing rather than multiplying: the sizes are what the archive says.
@@ -228,12 +233,13 @@ func (s *source) bad(part string, line int, value, format string, args ...any) e
 	return &SyntaxError{s.path(part), line, value, fmt.Sprintf(format, args...)}
 }
 
-// has reports whether the data set has a file, be it a broken link.
+// has reports whether the data set has a file, which may be a broken link.
 func (s *source) has(part string) bool {
 	_, ok := s.files[s.base(part)]
 	return ok
 }
 
+// missing returns the error about a file that is not there.
 func (s *source) missing(part string) error {
 	hint := "" // the data set that seems to be inside, for a file that was renamed
 	for _, base := range slices.Sorted(maps.Keys(s.files)) {
@@ -244,6 +250,7 @@ func (s *source) missing(part string) error {
 	return fmt.Errorf("dataset: %s: no %s %s%s: %w", s.root, s.kind, s.base(part), hint, fs.ErrNotExist)
 }
 
+// scan reads a file of the data set.
 func (s *source) scan(part string, read func(*scanner) error) error {
 	base := s.base(part)
 	f, ok := s.files[base]
@@ -261,8 +268,8 @@ func (s *source) scan(part string, read func(*scanner) error) error {
 	return read(newScanner(f.path, r))
 }
 
-// open opens a file, which then ends with an error at the limit of the file or of the
-// set. Closing it tells the sum of what was read.
+// open opens a file. Reading it beyond the limit of the file or of the set is an error.
+// Closing it reports the sum of what was read.
 func (s *source) open(base string, f sourceFile) (io.ReadCloser, error) {
 	r, err := f.open()
 	var e *fs.PathError
@@ -284,6 +291,7 @@ func (s *source) open(base string, f sourceFile) (io.ReadCloser, error) {
 	return l, nil
 }
 
+// limitReader reads a file up to its limit, and sums it up.
 type limitReader struct {
 	io.ReadCloser
 	s    *source

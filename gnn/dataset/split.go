@@ -10,12 +10,12 @@ import (
 	"gonum.org/v1/gonum/mathext/prng"
 )
 
-// Fold is one division of the samples 0..n-1 into two parts, both ascending.
+// Fold is a split of the samples 0..n-1 into a training and a test set, both ascending.
 type Fold struct {
 	Train, Test []int
 }
 
-// KFold divides 0..n-1 into k folds at random, not by class: scikit-learn's
+// KFold splits 0..n-1 into k folds at random, whatever the classes: scikit-learn's
 // KFold(k, shuffle=True, random_state=seed). It panics unless 1 ≤ k ≤ n.
 func KFold(n, k int, seed uint32) []Fold {
 	if k < 1 || k > n {
@@ -43,19 +43,19 @@ func KFold(n, k int, seed uint32) []Fold {
 	return folds
 }
 
-// StratifiedKFold divides the samples into k folds of nearly equal size, each
-// with nearly the class proportions of the whole, and returns for each fold the
-// samples inside (Test) and outside it (Train).
+// StratifiedKFold splits the samples into k folds of nearly equal size, each with nearly
+// the class proportions of the whole. It returns for each fold the samples inside (Test)
+// and outside it (Train).
 //
 // The indices are exactly those of scikit-learn's StratifiedKFold(k, shuffle,
-// random_state=seed), checked against version 1.2.1, so that published
-// protocols can be followed to the sample. Unshuffled, the samples of a class
-// are dealt out in their order; shuffled, the order comes from
-// NewRandomState(seed). The seed has no effect without shuffle.
+// random_state=seed), checked against version 1.2.1, so that published protocols can be
+// followed to the sample. Unshuffled, the samples of a class are dealt out in their order;
+// shuffled, the order comes from NewRandomState(seed). The seed has no effect without
+// shuffle.
 //
-// It is an error if k < 2, or if there are fewer than k samples. A class with fewer than
-// k members is in as many folds as it has: scikit-learn warns then, and refuses if every
-// class has fewer. A caller that wants to can ask [SmallestClass].
+// It returns an error if k < 2 or there are fewer than k samples. A class with fewer than k
+// members occurs in as many folds as it has members. scikit-learn warns then, and refuses
+// if every class has fewer. [SmallestClass] lets a caller check.
 func StratifiedKFold(labels []int, k int, shuffle bool, seed uint32) ([]Fold, error) {
 	if k < 2 {
 		return nil, fmt.Errorf("dataset: StratifiedKFold: %d folds, want at least 2", k)
@@ -79,8 +79,8 @@ func StratifiedKFold(labels []int, k int, shuffle bool, seed uint32) ([]Fold, er
 		count[c]++
 	}
 
-	// Write the classes behind one another and deal the places out in turn:
-	// place p goes to fold p mod k. deal[c] are the folds that class c gets so.
+	// Sort the samples by class and deal them out in turn: the sample at place p goes
+	// to fold p mod k. deal[c] lists the folds of class c.
 	var rng *RandomState
 	if shuffle {
 		rng = NewRandomState(seed)
@@ -97,6 +97,7 @@ func StratifiedKFold(labels []int, k int, shuffle bool, seed uint32) ([]Fold, er
 			rng.Shuffle(deal[c])
 		}
 	}
+	// Each sample takes the next fold of its class.
 	folds := make([]Fold, k)
 	for i, c := range class {
 		test := deal[c][0]
@@ -112,8 +113,8 @@ func StratifiedKFold(labels []int, k int, shuffle bool, seed uint32) ([]Fold, er
 	return folds, nil
 }
 
-// SmallestClass returns the label with the fewest members, the smaller label in
-// a tie, and their number; 0, 0 if there are no labels.
+// SmallestClass returns the label with the fewest members, in a tie the smaller one,
+// and the number of its members; 0, 0 if there are no labels.
 func SmallestClass(labels []int) (label, members int) {
 	count := make(map[int]int)
 	for _, v := range labels {
@@ -128,9 +129,9 @@ func SmallestClass(labels []int) (label, members int) {
 	return label, members
 }
 
-// RandomState is NumPy's legacy generator numpy.random.RandomState(seed), as
-// far as scikit-learn's splitters use it. It exists to repeat published splits
-// to the sample; for anything else use [rand.Rand].
+// RandomState is NumPy's legacy generator numpy.random.RandomState(seed), as far as
+// scikit-learn's splitters use it. It exists to repeat published splits to the sample;
+// use [rand.Rand] for anything else.
 type RandomState struct {
 	mt prng.MT19937
 }
@@ -172,9 +173,9 @@ func (r *RandomState) Shuffle(p []int) {
 	}
 }
 
-// Permutation fills dst with the numbers 0..n-1 in an order drawn from rng,
-// growing it if necessary, and returns it. Every order is equally likely. A
-// training loop passes the last epoch's slice and so does not allocate.
+// Permutation fills dst with the numbers 0..n-1 in an order drawn from rng, growing it
+// if necessary, and returns it. Every order is equally likely. A training loop that
+// passes the slice of the last epoch does not allocate.
 func Permutation(dst []int, n int, rng *rand.Rand) []int {
 	dst = slices.Grow(dst[:0], n)[:n]
 	for i := range dst {
@@ -184,7 +185,7 @@ func Permutation(dst []int, n int, rng *rand.Rand) []int {
 	return dst
 }
 
-// RandomSplit divides n samples into 80, 10 and 10 %, in an order drawn from rng.
+// RandomSplit splits n samples into 80, 10 and 10 %, in an order drawn from rng.
 func RandomSplit(n int, rng *rand.Rand) Split {
 	order := Permutation(nil, n, rng)
 	train := n * 8 / 10
@@ -192,25 +193,21 @@ func RandomSplit(n int, rng *rand.Rand) Split {
 	return Split{Train: order[:train], Valid: order[train:valid], Test: order[valid:]}
 }
 
-// Split is a division of the samples 0..n-1 into three parts.
+// Split is a split of the samples 0..n-1 into a training, a validation and a test set.
 type Split struct {
 	Train, Valid, Test []int
 }
 
-// Check returns an error if a part of n graphs is empty, as it is where most molecules share a
-// scaffold, or if none of the first is labelled: nothing can be trained on then, or measured.
+// Check returns an error if one of the sets is empty, as happens where most molecules share a
+// scaffold, or if no graph of the training set is labelled: nothing could be trained or measured.
+// n is the number of all graphs.
 func (s Split) Check(n int, labelled func(i int) bool) error {
-	a := len(s.Train)
-	b := len(s.Valid)
-	c := len(s.Test)
-	if min(a, b, c) == 0 {
+	train, valid, test := len(s.Train), len(s.Valid), len(s.Test)
+	if min(train, valid, test) == 0 {
 		return fmt.Errorf(
-			"its %d graphs are divided into %d to train on, %d to validate and %d to test; want some in "+
-				"every part",
-			n,
-			a,
-			b,
-			c,
+			"its %d graphs are split into %d for training, %d for validation and %d for testing; want some in "+
+				"every set",
+			n, train, valid, test,
 		)
 	}
 	if !slices.ContainsFunc(s.Train, labelled) {
@@ -219,17 +216,17 @@ func (s Split) Check(n int, labelled func(i int) bool) error {
 	return nil
 }
 
-// The least that the results of few labels need to mean anything.
+// Few labels need at least so many graphs, in all and of a class, for results to mean anything.
 const (
 	minLabelled = 15
 	minPerClass = 2
 )
 
-// FewLabels divides a data set for semi-supervised learning into folds, as GraphCL's code does:
-// fold k is the Test part, the fold before it the Valid part if there is to be one, and Train,
-// whose labels are known, the first of 1/rate stratified parts of all others. It is an error
-// if rate is not one over a whole number, if that leaves fewer than 15 graphs in Train or
-// fewer than 2 of a class, or if there are too few or too many folds.
+// FewLabels splits a data set for semi-supervised learning, once for each fold, as GraphCL's code
+// does. Fold k is the test set and, if validate, the fold before it the validation set. The
+// training set, whose labels are known, is the first of 1/rate stratified parts of all other
+// graphs. It returns an error if 1/rate is not a whole number, if the training set has fewer than
+// 15 graphs or fewer than 2 of a class, or if there are too few or too many folds.
 func FewLabels(ds *Dataset, folds int, rate float64, validate bool, seed uint32) ([]Split, error) {
 	parts := int(math.Round(1 / rate))
 	if parts < 2 || math.Abs(1/rate-float64(parts)) > 1e-6 {
@@ -240,7 +237,7 @@ func FewLabels(ds *Dataset, folds int, rate float64, validate bool, seed uint32)
 	}
 	if validate && folds < 3 {
 		return nil, fmt.Errorf(
-			"%d folds: one is to test on, another to validate on and the rest to train on; want at least 3",
+			"%d folds: one is for testing, another for validation and the rest for training; want at least 3",
 			folds,
 		)
 	}
@@ -280,31 +277,32 @@ func FewLabels(ds *Dataset, folds int, rate float64, validate bool, seed uint32)
 	return splits, nil
 }
 
-// ScaffoldSplit divides molecules so that those of one scaffold stay together:
-// the test set then holds scaffolds that training has not seen. scaffolds[i]
-// identifies that of molecule i; train and valid are the shares of the parts,
+// ScaffoldSplit splits molecules so that those of one scaffold stay together: the test
+// set has scaffolds that training has not seen. scaffolds[i] identifies the scaffold of
+// molecule i; train and valid are the fractions of the training and the validation set,
 // 0.8 and 0.1 in the literature.
 //
-// Groups of equal scaffold are taken from the largest to the smallest, of those
-// of one size the one with the last first member first. Each goes to Train if
-// that stays within its share, otherwise to Valid if both together stay within
-// theirs, otherwise to Test. Nothing is random. Parts list their groups in the
-// order they came. It is the split of Hu et al. (2020), index by index.
+// Groups of equal scaffold are taken from the largest to the smallest; among groups of one
+// size, that with the last first member comes first. Each group goes to Train if that stays
+// within its fraction, otherwise to Valid if both together stay within theirs, otherwise to
+// Test. Nothing is random. The sets list their groups in this order. It is the split of
+// Hu et al. (2020), index by index.
 //
-// It is an error if a share is negative or both together exceed 1.
+// It returns an error if a fraction is negative or both together exceed 1.
 func ScaffoldSplit[S comparable](scaffolds []S, train, valid float64) (Split, error) {
 	return ScaffoldSplitIn(scaffolds, train, valid, nil)
 }
 
-// ScaffoldSplitIn is [ScaffoldSplit], but that groups of at most a twentieth of the molecules are
-// taken in an order drawn from rng, unless it is nil, as chemprop does it.
+// ScaffoldSplitIn is [ScaffoldSplit] with groups of at most a twentieth of the molecules in an
+// order drawn from rng, unless that is nil, as in chemprop.
 func ScaffoldSplitIn[S comparable](scaffolds []S, train, valid float64, rng *rand.Rand) (Split, error) {
 	if !(train >= 0 && valid >= 0 && train+valid <= 1+1e-9) {
 		return Split{}, fmt.Errorf(
-			"dataset: ScaffoldSplit: shares %v and %v; want two that are not negative and at most 1 together",
+			"dataset: ScaffoldSplit: fractions %v and %v; want two that are not negative and at most 1 together",
 			train, valid,
 		)
 	}
+	// The groups, in the order of the split of Hu et al.
 	index := make(map[S]int)
 	var groups [][]int
 	for i, s := range scaffolds {
@@ -331,6 +329,7 @@ func ScaffoldSplitIn[S comparable](scaffolds []S, train, valid float64, rng *ran
 		small := groups[large:]
 		rng.Shuffle(len(small), func(i, j int) { small[i], small[j] = small[j], small[i] })
 	}
+	// The first set that has room takes a group.
 	var s Split
 	for _, g := range groups {
 		switch {

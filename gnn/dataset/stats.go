@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Summary are the statistics of a data set.
+// Summary holds the statistics of a data set.
 type Summary struct {
 	Graphs     int
 	Classes    int
@@ -29,9 +29,8 @@ type Summary struct {
 // MeanNodes returns the mean number of nodes of a graph.
 func (s Summary) MeanNodes() float64 { return mean(s.Nodes, s.Graphs) }
 
-// MeanEdges returns the mean number of distinct undirected edges of a graph as
-// the tables of TUDataset count them: a self-loop of the files is an edge,
-// although loading removes it.
+// MeanEdges returns the mean number of distinct undirected edges of a graph, as the
+// tables of TUDataset count them: with the self-loops that loading removes.
 func (s Summary) MeanEdges() float64 { return mean(s.Edges+s.SelfLoops, s.Graphs) }
 
 func mean(sum, n int) float64 {
@@ -65,8 +64,7 @@ func Stats(ds *Dataset) Summary {
 			s.MaxDegree = max(s.MaxDegree, len(g.Neighbors(i)))
 			for _, j := range g.Neighbors(i) {
 				hasOut[j] = true
-				// Of an edge and its reverse, count the one with the smaller
-				// source.
+				// An edge counts once: where its source is the smaller node.
 				if int(j) < i || g.Directed && !g.HasEdge(i, int(j)) {
 					s.Edges++
 				}
@@ -104,8 +102,8 @@ var official = []Official{
 	{"AIDS", 2000, 2, 15.69, 16.20},
 }
 
-// Known returns the statistics of the benchmark sets of the paper, and of AIDS,
-// in the order of the paper.
+// Known returns the published statistics of the benchmark sets of the paper, in its
+// order, and of AIDS.
 func Known() []Official { return append([]Official(nil), official...) }
 
 // OfficialStats returns the published statistics of a data set.
@@ -118,8 +116,8 @@ func OfficialStats(name string) (Official, bool) {
 	return Official{}, false
 }
 
-// Disagreements returns one sentence for every published number that the
-// measured ones contradict, means being compared to two decimals.
+// Disagreements returns one sentence for every published number that the measured
+// statistics contradict. Means are compared to two decimals.
 func (o Official) Disagreements(s Summary) []string {
 	var out []string
 	count := func(name string, got, official int) {

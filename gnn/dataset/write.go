@@ -14,10 +14,10 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
-// WriteTU writes the data set in TUDataset format to the new folder dir/NAME,
-// for other programs to read and for [Open] to read back. Edges are listed by
-// target, and node and class labels have their original values. The folder
-// appears when it is complete; it is an error if it exists already.
+// WriteTU writes the data set in TUDataset format to the new folder dir/NAME, for other
+// programs and for [Open]. Edges are listed by target, and node and class labels have
+// their original values. The folder appears when it is complete; it is an error if it
+// exists already.
 func WriteTU(dir string, ds *Dataset) (err error) {
 	if err := CheckName(ds.Name); err != nil {
 		return err
@@ -38,99 +38,14 @@ func WriteTU(dir string, ds *Dataset) (err error) {
 			os.RemoveAll(tmp)
 		}
 	}()
-
-	columns := map[bool][]Target{} // that are of _graph_labels.txt
-	for _, t := range ds.Targets {
-		label := strings.HasPrefix(t.Name, "class")
-		columns[label] = append(columns[label], t)
-	}
-	targets := func(w *bufio.Writer, k int, list []Target) {
-		for i, t := range list {
-			if i > 0 {
-				w.WriteString(", ")
-			}
-			w.Write(strconv.AppendFloat(w.AvailableBuffer(), t.Values[k], 'g', -1, 64))
-		}
-		w.WriteByte('\n')
-	}
-	base := 1 // number of the graph's first node
-	row := make([]int, 0, 8)
-	for _, part := range []struct {
-		name string
-		has  bool
-		// write writes the lines of graph k.
-		write func(w *bufio.Writer, k int, g *graph.Graph)
-	}{
-		{"A", true, func(w *bufio.Writer, _ int, g *graph.Graph) {
-			for i := range g.Nodes() {
-				for _, j := range g.Neighbors(i) {
-					writeInts(w, base+int(j), base+i)
-				}
-			}
-			base += g.Nodes()
-		}},
-		{"graph_indicator", true, func(w *bufio.Writer, k int, g *graph.Graph) {
-			for range g.Nodes() {
-				writeInts(w, k+1)
-			}
-		}},
-		{
-			"graph_labels",
-			ds.Classes > 1 || len(ds.Targets) == 0,
-			func(w *bufio.Writer, _ int, g *graph.Graph) { writeInts(w, ds.ClassValues[g.Class]) },
-		},
-		{
-			"graph_labels",
-			columns[true] != nil,
-			func(w *bufio.Writer, k int, _ *graph.Graph) { targets(w, k, columns[true]) },
-		},
-		{
-			"graph_attributes",
-			columns[false] != nil,
-			func(w *bufio.Writer, k int, _ *graph.Graph) { targets(w, k, columns[false]) },
-		},
-		{"node_labels", len(ds.NodeLabels) > 0, func(w *bufio.Writer, _ int, g *graph.Graph) {
-			for i := range g.Nodes() {
-				row = row[:0]
-				for k, c := range ds.NodeLabels {
-					row = append(row, c.Min+ds.category(g, i, k))
-				}
-				writeInts(w, row...)
-			}
-		}},
-		{"node_attributes", ds.NodeAttributes > 0, func(w *bufio.Writer, _ int, g *graph.Graph) {
-			for i := range g.Nodes() {
-				for k, v := range g.X.Dense[i*g.X.Width:][:ds.NodeAttributes] {
-					if k > 0 {
-						w.WriteString(", ")
-					}
-					w.Write(strconv.AppendFloat(w.AvailableBuffer(), float64(v), 'g', -1, 32))
-				}
-				w.WriteByte('\n')
-			}
-		}},
-		{"edge_labels", len(ds.EdgeLabels) > 0, func(w *bufio.Writer, _ int, g *graph.Graph) {
-			for _, v := range g.EdgeLabel {
-				row = append(row[:0], make([]int, len(ds.EdgeLabels))...)
-				for k := len(row) - 1; k >= 0; k-- { // v taken apart again
-					c := ds.EdgeLabels[k]
-					row[k] = c.Min + int(v)%c.Width
-					v /= int32(c.Width)
-				}
-				writeInts(w, row...)
-			}
-		}},
-	} {
-		if !part.has {
-			continue
-		}
-		f, err := os.Create(filepath.Join(tmp, ds.Name+"_"+part.name+".txt"))
+	for name, write := range ds.parts() {
+		f, err := os.Create(filepath.Join(tmp, ds.Name+"_"+name+".txt"))
 		if err != nil {
 			return fmt.Errorf("dataset: %w", err)
 		}
 		w := bufio.NewWriterSize(f, 64<<10)
 		for k, g := range ds.Graphs {
-			part.write(w, k, g)
+			write(w, k, g)
 		}
 		if err := errors.Join(w.Flush(), f.Close()); err != nil {
 			return fmt.Errorf("dataset: %w", err)
@@ -142,6 +57,100 @@ func WriteTU(dir string, ds *Dataset) (err error) {
 	return nil
 }
 
+// parts returns the files of the set: for each part of a name, the function that writes the lines of
+// graph k. It is called for one graph after the other.
+func (d *Dataset) parts() map[string]func(w *bufio.Writer, k int, g *graph.Graph) {
+	base := 1 // number of the graph's first node
+	parts := map[string]func(w *bufio.Writer, k int, g *graph.Graph){
+		"A": func(w *bufio.Writer, _ int, g *graph.Graph) {
+			for i := range g.Nodes() {
+				for _, j := range g.Neighbors(i) {
+					writeInts(w, base+int(j), base+i)
+				}
+			}
+			base += g.Nodes()
+		},
+		"graph_indicator": func(w *bufio.Writer, k int, g *graph.Graph) {
+			for range g.Nodes() {
+				writeInts(w, k+1)
+			}
+		},
+	}
+	// Several classes, and targets, are columns of graph_labels or graph_attributes.
+	if d.Classes > 1 || len(d.Targets) == 0 {
+		parts["graph_labels"] = func(w *bufio.Writer, _ int, g *graph.Graph) {
+			writeInts(w, d.ClassValues[g.Class])
+		}
+	}
+	columns := map[string][]Target{}
+	for _, t := range d.Targets {
+		part := "graph_attributes"
+		if strings.HasPrefix(t.Name, "class") {
+			part = "graph_labels"
+		}
+		columns[part] = append(columns[part], t)
+	}
+	for part, targets := range columns {
+		parts[part] = func(w *bufio.Writer, k int, _ *graph.Graph) { writeTargets(w, targets, k) }
+	}
+	if len(d.NodeLabels) > 0 {
+		parts["node_labels"] = d.writeNodeLabels
+	}
+	if d.NodeAttributes > 0 {
+		parts["node_attributes"] = d.writeNodeAttributes
+	}
+	if len(d.EdgeLabels) > 0 {
+		parts["edge_labels"] = d.writeEdgeLabels
+	}
+	return parts
+}
+
+func writeTargets(w *bufio.Writer, targets []Target, k int) {
+	for i, t := range targets {
+		if i > 0 {
+			w.WriteString(", ")
+		}
+		w.Write(strconv.AppendFloat(w.AvailableBuffer(), t.Values[k], 'g', -1, 64))
+	}
+	w.WriteByte('\n')
+}
+
+func (d *Dataset) writeNodeLabels(w *bufio.Writer, _ int, g *graph.Graph) {
+	row := make([]int, len(d.NodeLabels))
+	for i := range g.Nodes() {
+		for k, c := range d.NodeLabels {
+			row[k] = c.Min + d.category(g, i, k)
+		}
+		writeInts(w, row...)
+	}
+}
+
+func (d *Dataset) writeNodeAttributes(w *bufio.Writer, _ int, g *graph.Graph) {
+	for i := range g.Nodes() {
+		for k, v := range g.X.Dense[i*g.X.Width:][:d.NodeAttributes] {
+			if k > 0 {
+				w.WriteString(", ")
+			}
+			w.Write(strconv.AppendFloat(w.AvailableBuffer(), float64(v), 'g', -1, 32))
+		}
+		w.WriteByte('\n')
+	}
+}
+
+// writeEdgeLabels splits the categories of edges into their columns.
+func (d *Dataset) writeEdgeLabels(w *bufio.Writer, _ int, g *graph.Graph) {
+	row := make([]int, len(d.EdgeLabels))
+	for _, v := range g.EdgeLabel {
+		for k := len(row) - 1; k >= 0; k-- {
+			c := d.EdgeLabels[k]
+			row[k] = c.Min + int(v)%c.Width
+			v /= int32(c.Width)
+		}
+		writeInts(w, row...)
+	}
+}
+
+// writeInts writes a line.
 func writeInts(w *bufio.Writer, values ...int) {
 	for k, v := range values {
 		if k > 0 {
@@ -152,8 +161,8 @@ func writeInts(w *bufio.Writer, values ...int) {
 	w.WriteByte('\n')
 }
 
-// checkLayout reports whether the graphs are as the set describes them, which
-// the set of a caller's own making might not be.
+// checkLayout returns an error unless the graphs are as the set describes them, which
+// those of a set that a caller made might not be.
 func (d *Dataset) checkLayout() error {
 	c := d.columns()
 	c.DegreeColumns = 0

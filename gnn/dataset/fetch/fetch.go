@@ -1,5 +1,5 @@
 // Package fetch downloads data sets, archives of the TUDataset collection and tables of
-// MoleculeNet, and verifies what lies in a folder.
+// MoleculeNet, and verifies those in a folder.
 package fetch
 
 import (
@@ -29,29 +29,29 @@ const (
 
 // Options say how [Dataset] downloads. The zero value is ready for use.
 type Options struct {
-	// BaseURL is where the files lie. Default [TUDatasetURL] or [MoleculeNetURL].
+	// BaseURL is the folder of the files. Default [TUDatasetURL] or [MoleculeNetURL].
 	BaseURL string
-	// Progress, if set, is called from the goroutine of Dataset after every block
-	// with the bytes of the file on disk and in all; total is -1 while unknown.
-	// After a resumed or restarted download done jumps.
+	// Progress, if set, is called from the goroutine of Dataset after every block, with
+	// the bytes of the file on disk and its size; total is -1 while that is unknown. done
+	// jumps when a download is resumed or restarted.
 	Progress func(done, total int64)
-	// Client makes the requests. The default is one that does not follow a
-	// redirection from https to http.
+	// Client makes the requests. The default does not follow redirections from https to
+	// http.
 	Client *http.Client
 
-	attempts int           // consecutive failed requests, but for headway; 0 means 5
+	attempts int           // consecutive failed requests without headway; 0 means 5
 	backoff  time.Duration // wait after the first failure, doubled after each; 0 means 1 s
-	idle     time.Duration // how long a request may bring nothing; 0 means 1 min
+	idle     time.Duration // how long a request may deliver nothing; 0 means 1 min
 	maxBytes int64         // 0 means 1 GiB
 }
 
 const (
 	maxBackoff    = time.Minute
 	maxRetryAfter = 5 * time.Minute
-	headway       = 1 << 20 // bytes that start the count of attempts anew
+	headway       = 1 << 20 // bytes after which attempts are counted from 0 again
 )
 
-// errRedirect is a redirection that is not followed; asking again is no use.
+// errRedirect is a redirection that is not followed; another attempt would fail, too.
 var errRedirect = errors.New("redirection refused")
 
 func checkRedirect(req *http.Request, via []*http.Request) error {
@@ -64,7 +64,7 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// HTTPError is an answer of the server other than the file.
+// HTTPError is a response of the server other than the file.
 type HTTPError struct {
 	URL    string
 	Status string // such as "404 Not Found"
@@ -75,45 +75,41 @@ func (e *HTTPError) Error() string {
 	return fmt.Sprintf("%s: the server answers %s", e.URL, e.Status)
 }
 
+// file is an archive or a table, on the server and on disk.
 type file struct {
 	home   string // URL of its official folder
 	remote string // its name there
-	path   string // where it lies
-	// check judges the contents of a file, which may have another name as yet.
+	path   string // its path on disk
+	// check checks the contents of the file at path, which may have a temporary name.
 	check func(ctx context.Context, path string) error
 }
 
+// fileOf returns the file of a set in dir.
 func fileOf(dir, name string) (file, error) {
 	if set, err := moleculenet.ByName(name); err == nil {
-		return file{MoleculeNetURL, set.File, set.Path(dir), func(ctx context.Context, path string) error {
-			return set.Check(ctx, path, set.File)
-		}}, nil
+		check := func(ctx context.Context, path string) error { return set.Check(ctx, path, set.File) }
+		return file{MoleculeNetURL, set.File, set.Path(dir), check}, nil
 	}
 	if err := dataset.CheckName(name); err != nil {
 		return file{}, err
 	}
 	archive := name + ".zip"
-	return file{
-		TUDatasetURL,
-		archive,
-		filepath.Join(dir, archive),
-		func(ctx context.Context, path string) error {
-			return dataset.CheckArchive(ctx, path, name)
-		}}, nil
+	check := func(ctx context.Context, path string) error { return dataset.CheckArchive(ctx, path, name) }
+	return file{TUDatasetURL, archive, filepath.Join(dir, archive), check}, nil
 }
 
 // Dataset downloads a data set to dir, which it makes if necessary: the archive
-// dir/NAME.zip, or the table of a set of [moleculenet.Sets] to its Path. If the file is
-// there already, Dataset only verifies it.
+// dir/NAME.zip, or the table of a set of [moleculenet.Sets] to its Path. If the file
+// exists already, Dataset only verifies it.
 //
-// The download grows in a file of the name with .part behind. When it is interrupted, by
-// ctx or by too many failures, that file stays, and the next call asks only for the rest
-// — under the condition that the server's file is still the same (its ETag or
-// Last-Modified, kept in .part.json), otherwise for all of it. Server errors (5xx, 429,
-// 408) and broken connections are tried again; other answers are an [*HTTPError]. A
-// complete download must be a zip archive of the set whose members are all intact, or a
-// table with the set's columns; only then does it get its name, in one step. Its sum is
-// recorded beside it, with .sha256 behind the name, in the format of sha256sum.
+// The download goes into a file whose name ends in .part. When it is interrupted, by ctx or
+// by too many failures, that file stays. The next call only requests the missing bytes if
+// the server's file is still the same by its ETag or Last-Modified, which are kept in
+// .part.json; otherwise it requests all of it. Server errors (5xx, 429, 408) and broken
+// connections are tried again; other responses are an [*HTTPError]. A complete download
+// must be a zip archive of the set whose members are all intact, or a table with the set's
+// columns; only then does it get its name, in one step. Its sum is recorded next to it, in
+// a file whose name ends in .sha256, in the format of sha256sum.
 //
 // Only one download of a set may run in a folder at a time.
 func Dataset(ctx context.Context, dir, name string, opts Options) error {
@@ -124,7 +120,8 @@ func Dataset(ctx context.Context, dir, name string, opts Options) error {
 	opts.BaseURL = cmp.Or(opts.BaseURL, f.home)
 	opts.attempts = cmp.Or(opts.attempts, 5)
 	opts.maxBytes = cmp.Or(opts.maxBytes, 1<<30)
-	opts.backoff, opts.idle = cmp.Or(opts.backoff, time.Second), cmp.Or(opts.idle, time.Minute)
+	opts.backoff = cmp.Or(opts.backoff, time.Second)
+	opts.idle = cmp.Or(opts.idle, time.Minute)
 	if opts.Client == nil {
 		opts.Client = &http.Client{CheckRedirect: checkRedirect}
 	}
@@ -156,27 +153,28 @@ func Dataset(ctx context.Context, dir, name string, opts Options) error {
 	return nil
 }
 
+// download is one call of [Dataset].
 type download struct {
 	file
 	opts       Options
 	url        string
 	part, meta string // paths
 	size       int64  // of the part file
-	// inherited records that the part file began with an earlier call's data. If the
-	// whole is no good then, that may be why.
+	// inherited is set if the part file began with the data of an earlier call, which may
+	// be why the whole file is wrong.
 	inherited bool
 }
 
-// partMeta is what the .part.json file keeps about the server's file, so that parts of
-// different files are never joined.
+// partMeta identifies the server's file, in the .part.json file, so that parts of different
+// files are never joined.
 type partMeta struct {
 	URL          string `json:"url"`
 	ETag         string `json:"etag,omitempty"`
 	LastModified string `json:"last_modified,omitempty"`
 }
 
-// validator returns the value for If-Range, or "" if there is no way to tell
-// whether the server's file changed. A weak ETag does not do (RFC 9110, 13.1.5).
+// validator returns the value for If-Range, or "" if nothing tells whether the server's
+// file changed. A weak ETag is not enough (RFC 9110, 13.1.5).
 func (m partMeta) validator() string {
 	v := m.LastModified
 	if m.ETag != "" && !strings.HasPrefix(m.ETag, "W/") {
@@ -188,14 +186,15 @@ func (m partMeta) validator() string {
 	return v
 }
 
-// A retryError is a failure that another request may not have.
+// A retryError is a failure that another request may not meet.
 type retryError struct {
 	err   error
-	after time.Duration // what the server asked for
+	after time.Duration // the wait that the server asked for
 }
 
 func (e *retryError) Error() string { return e.err.Error() }
 
+// run makes requests until the file is complete, and then finishes it.
 func (d *download) run(ctx context.Context) error {
 	farthest, _ := d.resume()
 	d.inherited = farthest > 0
@@ -222,8 +221,8 @@ func (d *download) run(ctx context.Context) error {
 		if !errors.As(err, &retry) {
 			return err
 		}
-		// Getting as far as before, again and again, is not headway: that is
-		// what a server does that cuts connections and ignores Range.
+		// Getting as far as before is no headway: a server that cuts connections
+		// and ignores Range does that for ever.
 		failures++
 		if d.size >= farthest+headway {
 			wait = d.opts.backoff
@@ -241,7 +240,7 @@ func (d *download) run(ctx context.Context) error {
 	}
 }
 
-// attempt makes one request for what is missing of the file. It returns nil when the
+// attempt makes one request for the missing bytes of the file. It returns nil when the
 // part file is complete.
 func (d *download) attempt(ctx context.Context) error {
 	size, meta := d.resume()
@@ -272,6 +271,7 @@ func (d *download) attempt(ctx context.Context) error {
 	}
 	defer resp.Body.Close()
 
+	// Does the response continue the part file, or begin anew?
 	refused := &HTTPError{d.url, resp.Status, resp.StatusCode}
 	span := resp.Header.Get("Content-Range")
 	etag := resp.Header.Get("ETag")
@@ -313,7 +313,7 @@ func (d *download) attempt(ctx context.Context) error {
 	return errors.Join(d.copy(ctx, f, resp.Body, total, idle), f.Close())
 }
 
-// broken returns an error about a connection, with what ended it.
+// broken returns the error about a connection that ended early.
 func (d *download) broken(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
@@ -321,8 +321,8 @@ func (d *download) broken(ctx context.Context, err error) error {
 	return &retryError{err: fmt.Errorf("%s: after %d bytes: %w", d.url, d.size, err)}
 }
 
-// copy appends the body to the part file, which is to have total bytes then, if that is
-// not -1.
+// copy appends the body to the part file, which must then have total bytes unless that is
+// -1.
 func (d *download) copy(
 	ctx context.Context, f *os.File, body io.Reader, total int64, idle *time.Timer,
 ) error {
@@ -368,20 +368,20 @@ func (d *download) resume() (int64, partMeta) {
 	return info.Size(), meta
 }
 
-// discard removes what cannot be continued.
+// discard removes a part file that cannot be continued.
 func (d *download) discard() {
 	os.Remove(d.part)
 	os.Remove(d.meta)
 }
 
-// openPart opens the part file to continue at byte have, or empties it.
+// openPart opens the part file to continue at byte size, or empties it if that is 0.
 func (d *download) openPart(size int64, meta partMeta) (*os.File, error) {
 	if size > 0 {
 		return os.OpenFile(d.part, os.O_WRONLY|os.O_APPEND, 0)
 	}
 	// First the data goes, then the description changes: a crash in between
-	// leaves an empty part, never bytes with another file's description. And
-	// the part is made anew, so that a link in its place is not followed.
+	// leaves an empty part, never bytes with another file's description. The
+	// part is created anew, so that a link in its place is not followed.
 	d.discard()
 	d.inherited = false
 	b, err := json.Marshal(meta)
@@ -394,7 +394,7 @@ func (d *download) openPart(size int64, meta partMeta) (*os.File, error) {
 	return os.OpenFile(d.part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 }
 
-// errContent is wrapped by the errors of finish about what was downloaded.
+// errContent is wrapped by the errors of finish about the contents of the download.
 var errContent = errors.New("the download is not what it should be")
 
 // finish checks the complete part file and gives it its name.
@@ -421,8 +421,8 @@ func (d *download) finish(ctx context.Context) error {
 	return nil
 }
 
-// rangeSize returns the size of a file of which a Content-Range gives all from a byte on,
-// as in "bytes 5-9/10", and 0 if it gives anything else.
+// rangeSize returns the size of the file if a Content-Range gives all of it from an offset on,
+// as in "bytes 5-9/10", and 0 otherwise.
 func rangeSize(span string, offset int64) int64 {
 	_, size, _ := strings.Cut(span, "/")
 	n, err := strconv.ParseInt(size, 10, 64)
@@ -432,7 +432,7 @@ func rangeSize(span string, offset int64) int64 {
 	return n
 }
 
-// retryAfter reads the header's number of seconds; dates are not worth it.
+// retryAfter parses the header's number of seconds; dates are not supported.
 func retryAfter(s string) time.Duration {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < 0 {

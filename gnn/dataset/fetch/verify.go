@@ -16,7 +16,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 )
 
-// SumError reports a file that is not the wanted one.
+// SumError reports a file with another sum than the recorded one.
 type SumError struct {
 	Path      string
 	Got, Want string // SHA-256, hexadecimal
@@ -26,18 +26,17 @@ func (e *SumError) Error() string {
 	return fmt.Sprintf("%s: SHA-256 is %s, want %s", e.Path, e.Got, e.Want)
 }
 
-// Verification is what [Verify] found out about a file.
+// Verification is the result of [Verify].
 type Verification struct {
 	Path string
 	Sum  string // SHA-256 of the file
 	// Source says what the sum was compared with: "recorded" (NAME.zip.sha256),
-	// "SHA256SUMS" (a list beside the file or one folder up) or "" if there is nothing
-	// to compare with.
+	// "SHA256SUMS" (a list next to the file or one folder up), or "" for nothing.
 	Source string
-	Graphs int // that were read
+	Graphs int // how many were read
 }
 
-// List returns the names of the sets in dir: those of [dataset.List], and then the tables of
+// List returns the names of the sets in dir: those of [dataset.List], then the tables of
 // MoleculeNet.
 func List(dir string) ([]string, error) {
 	names, err := dataset.List(dir)
@@ -49,8 +48,8 @@ func List(dir string) ([]string, error) {
 	return names, err
 }
 
-// Find returns the path of a set in dir: of an archive, a folder or a table. If it is not
-// there, the error wraps [fs.ErrNotExist].
+// Find returns the path of a set in dir: an archive, a folder or a table. If there is none,
+// the error wraps [fs.ErrNotExist].
 func Find(dir, name string) (string, error) {
 	if _, err := moleculenet.ByName(name); err == nil {
 		return moleculenet.Find(dir, name)
@@ -58,11 +57,11 @@ func Find(dir, name string) (string, error) {
 	return dataset.Find(dir, name)
 }
 
-// Verify checks a data set that is in dir, and reads all of it. Of an archive or a table it
-// compares the SHA-256 sum with the recorded one (a [*SumError] if they differ), and of an
-// archive the checksums that it has of its members. Sums are looked for in the file's name
-// with .sha256 behind and in lists SHA256SUMS of dir and its parent, in the format of
-// sha256sum; without any, and of a folder, Verification.Source is empty.
+// Verify checks a data set in dir and reads all of it. It compares the SHA-256 sum of an
+// archive or a table with the recorded one (a [*SumError] if they differ), and the members of
+// an archive with their checksums. Recorded sums are in a file whose name ends in .sha256, or
+// in lists SHA256SUMS in dir and its parent, in the format of sha256sum. Without any, and for
+// a folder, Verification.Source is empty.
 func Verify(ctx context.Context, dir, name string) (v Verification, err error) {
 	v.Path, _ = Find(dir, name)
 	set, unknown := moleculenet.ByName(name)
@@ -101,6 +100,7 @@ func Verify(ctx context.Context, dir, name string) (v Verification, err error) {
 	return v, nil
 }
 
+// verify compares the sum of the file with the recorded one, and checks its contents.
 func (f *file) verify(ctx context.Context) (v Verification, err error) {
 	v.Path = f.path
 	v.Sum, err = dataset.SumFile(ctx, f.path)
@@ -121,7 +121,7 @@ func (f *file) verify(ctx context.Context) (v Verification, err error) {
 	return v, nil
 }
 
-// wantedSum returns the sum that the file should have and who says so.
+// wantedSum returns the recorded sum of the file and its source.
 func wantedSum(path string) (sum, source string, err error) {
 	dir, base := filepath.Split(path)
 	folder, err := filepath.Abs(dir)
@@ -147,8 +147,8 @@ func wantedSum(path string) (sum, source string, err error) {
 	return "", "", nil
 }
 
-// parseSums finds the line "sum  name" or "sum *name" of a list made by sha256sum and
-// returns the sum in lower case, "" if there is none.
+// parseSums returns the sum, in lower case, on the line "sum  name" or "sum *name" of a list
+// made by sha256sum, "" if there is none.
 func parseSums(list, name string) string {
 	for line := range strings.Lines(list) {
 		sum, file, _ := strings.Cut(strings.TrimRight(line, "\r\n"), " ")
@@ -164,6 +164,7 @@ func isSum(s string) bool {
 	return err == nil && len(b) == sha256.Size
 }
 
+// writeSum records the sum of the file at path.
 func writeSum(path, sum string) error {
 	tmp := path + ".sha256.tmp"
 	if err := os.WriteFile(tmp, []byte(sum+"  "+filepath.Base(path)+"\n"), 0o666); err != nil {

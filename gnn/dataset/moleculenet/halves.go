@@ -14,10 +14,10 @@ import (
 )
 
 // Halves returns the molecules of the table name.csv or name.csv.gz in dir as graphs of
-// two classes: 0 where a column of numbers is below its median (of an even number of
-// rows the upper one), 1 elsewhere. Nodes are labelled by element, from 0 in the
-// order of the atomic numbers that occur; bonds are not labelled. Rows without a
-// usable molecule or number are left out.
+// two classes: 0 where a column of numbers is below its median (the upper one if the
+// number of rows is even), 1 elsewhere. Nodes are labelled by element, numbered from 0 in
+// the order of the atomic numbers that occur; bonds have no labels. Rows without a usable
+// molecule or number are dropped.
 func Halves(ctx context.Context, dir, name, column string) (*dataset.Dataset, error) {
 	path, err := textfile.Find(dir, name+".csv", name+".csv.gz")
 	if err != nil {

@@ -3,8 +3,8 @@
 // # References
 //
 // Z. Wu et al., MoleculeNet: a benchmark for molecular machine learning, Chemical
-// Science 2018. W. Hu et al., Strategies for pre-training graph neural networks, ICLR
-// 2020, whose division and labels these are.
+// Science 2018. Splits and labels are those of W. Hu et al., Strategies for pre-training
+// graph neural networks, ICLR 2020.
 package moleculenet
 
 import (
@@ -29,8 +29,8 @@ type Data struct {
 	SMILES []string // of the molecules
 	// Tasks are the names of the label columns.
 	Tasks []string
-	// Labels is the row-major matrix [molecules×tasks] of labels: 1 for yes, -1
-	// for no and 0 for a missing one.
+	// Labels is the row-major matrix [molecules×tasks] of labels: 1 for yes, -1 for no
+	// and 0 if missing.
 	Labels []int8
 	// Scaffolds[i] identifies the Bemis–Murcko scaffold with chirality of molecule i.
 	Scaffolds []string
@@ -50,8 +50,7 @@ type Set struct {
 	Rows   int // number of molecules in the official file
 }
 
-// sets are the sets that Hu et al. fine-tune on, in the order of their
-// table.
+// sets are the sets that Hu et al. fine-tune on, in the order of their table.
 var sets = []Set{
 	{
 		Name:   "bbbp",
@@ -132,22 +131,22 @@ func ByName(name string) (Set, error) {
 	return Set{}, fmt.Errorf("dataset: no MoleculeNet set %q; there are %s", name, strings.Join(names, ", "))
 }
 
-// numbers are the columns that may have the target of MoleculeNet's sets of one
-// number, which are no [Set]: those of the official files, and of others.
-var numbers = map[string][]string{
+// regression lists, for MoleculeNet's sets with one regression target, which are no [Set],
+// the columns that may have it: that of the official file and those of others.
+var regression = map[string][]string{
 	"esol":     {"measured log solubility in mols per litre", "logp", "logS"},
 	"freesolv": {"expt", "freesolv"},
 	"lipo":     {"exp", "lipo"},
 }
 
-// Columns returns the names of the columns of SMILES and of targets in the table of a
-// set of MoleculeNet, by the table's name and header: one of [Sets], or of the sets of
-// one number, esol, freesolv and lipo. If the name is of none of them, or a column is
-// missing, it is an error.
+// Columns returns the columns of SMILES and of targets in the table of a set of
+// MoleculeNet, by the table's name and header: one of [Sets], or esol, freesolv or lipo,
+// which have a regression target. It returns an error for other names and for missing
+// columns.
 func Columns(ctx context.Context, path string) (smiles string, targets []string, err error) {
 	name, _, _ := strings.Cut(filepath.Base(path), ".")
 	set, err := ByName(name)
-	columns, ok := numbers[name]
+	columns, ok := regression[name]
 	if err != nil && !ok {
 		return "", nil, err
 	}
@@ -157,11 +156,10 @@ func Columns(ctx context.Context, path string) (smiles string, targets []string,
 				Name:   name,
 				SMILES: "smiles",
 				Tasks:  1,
-				Labels: columns[:1],
-			} // which the error names
-			if i := slices.IndexFunc(
-				columns, func(name string) bool { return slices.Contains(rows.Header, name) },
-			); i >= 0 {
+				Labels: columns[:1], // which the error names if there is none
+			}
+			exists := func(name string) bool { return slices.Contains(rows.Header, name) }
+			if i := slices.IndexFunc(columns, exists); i >= 0 {
 				set.Labels = columns[i : i+1]
 			}
 		}
@@ -174,8 +172,8 @@ func Columns(ctx context.Context, path string) (smiles string, targets []string,
 	return set.SMILES, targets, nil
 }
 
-// tasks returns the names of the columns of labels, and an error unless all columns of
-// the set are there.
+// tasks returns the names of the columns of labels. It returns an error if a column of the
+// set is missing.
 func (s *Set) tasks(rows *textfile.Rows) ([]string, error) {
 	tasks := s.Labels
 	for _, name := range append([]string{s.SMILES}, tasks...) {
@@ -197,14 +195,14 @@ func (s *Set) tasks(rows *textfile.Rows) ([]string, error) {
 	return tasks, nil
 }
 
-// Path returns where package fetch puts the set: dir/NAME.csv or dir/NAME.csv.gz, as the
-// official file is compressed or not.
+// Path returns the path to which package fetch downloads the set: dir/NAME.csv or, if the
+// official file is compressed, dir/NAME.csv.gz.
 func (s Set) Path(dir string) string {
 	return filepath.Join(dir, s.Name+s.File[strings.IndexByte(s.File, '.'):])
 }
 
-// Find returns the path of a set that is in dir: the first of NAME.csv, NAME.csv.gz and
-// a file of the official name. If there is none, the error wraps [fs.ErrNotExist].
+// Find returns the path of a set in dir: the first of NAME.csv, NAME.csv.gz and the
+// official name that exists. If none does, the error wraps [fs.ErrNotExist].
 func Find(dir, name string) (string, error) {
 	set, err := ByName(name)
 	if err != nil {
@@ -221,10 +219,9 @@ func Find(dir, name string) (string, error) {
 // category for one of their atoms are dropped, as in the literature, and reported in
 // Data.Dropped. A label must be 0, 1 or empty.
 //
-// Scaffolds are those of the molecules as they are written in the file. Hu et al.
-// first write those of bbbp, toxcast and clintox anew; since what RDKit takes for
-// the scaffold of some double bonds depends on the spelling, 4, 5 and 2 molecules
-// are in another part of the split then (RDKit 2022.09).
+// Scaffolds are those of the SMILES in the file. Hu et al. first rewrite the SMILES of
+// bbbp, toxcast and clintox. Since RDKit's scaffold of some double bonds depends on the
+// spelling, 4, 5 and 2 molecules move to another part of the split (RDKit 2022.09).
 func Open(ctx context.Context, dir, name string) (*Data, error) {
 	set, err := ByName(name)
 	if err != nil {
@@ -279,7 +276,7 @@ func Open(ctx context.Context, dir, name string) (*Data, error) {
 	return d.some(path, err)
 }
 
-// some returns the data unless there was an error, or there is nothing in them.
+// some returns the data, unless there was an error or no molecule can be used.
 func (d *Data) some(path string, err error) (*Data, error) {
 	switch {
 	case err != nil:
@@ -292,9 +289,9 @@ func (d *Data) some(path string, err error) (*Data, error) {
 	return nil, fmt.Errorf("dataset: %s: there is no molecule in it", path)
 }
 
-// Corpus reads molecules without labels, to pre-train on: a table with a column of SMILES,
-// or, of a file whose name tells no format, a SMILES a line. Molecules that cannot be used
-// are dropped, as by [Open]. Progress is called with the number of rows read now and then.
+// Corpus reads molecules without labels, for pre-training: any file of package records or,
+// if its name tells no format, one SMILES a line. Molecules that cannot be used are dropped,
+// as by [Open]. It calls progress with the number of rows read from time to time.
 func Corpus(ctx context.Context, path string, progress func(rows int)) (*Data, error) {
 	o := records.Options{Want: records.Molecules}
 	if _, err := records.FormatOf(path); err != nil {
@@ -318,6 +315,7 @@ func Corpus(ctx context.Context, path string, progress func(rows int)) (*Data, e
 	return d.some(path, err)
 }
 
+// labels maps the texts of a table to labels.
 var labels = map[string]int8{
 	"":    0,
 	"0":   -1,
@@ -326,9 +324,9 @@ var labels = map[string]int8{
 	"1.0": 1,
 }
 
-// Check reads a table of the set to its end, and returns an error unless it has the set's
-// columns and whole rows. It is compressed if the name, which stands in errors, ends in
-// .gz, whatever path does.
+// Check reads a table of the set to its end. It returns an error unless the table has the
+// set's columns and complete rows. name appears in errors; if it ends in .gz, the file at
+// path must be compressed.
 func (s Set) Check(ctx context.Context, path, name string) error {
 	f, err := os.Open(path)
 	if err != nil {

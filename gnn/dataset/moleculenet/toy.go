@@ -8,8 +8,8 @@ import (
 	"github.com/specmatch/specmatch/gnn/random"
 )
 
-// The parts of which the toy molecules are put together: a scaffold with places
-// for substituents, and substituents.
+// The parts of the toy molecules: scaffolds with places for substituents, and
+// substituents.
 var (
 	toyScaffolds = []string{
 		"c1cc(%s)cc(%s)c1", "c1cc(%s)nc(%s)c1", "C1CC(%s)CC(%s)C1", "C1CN(%s)CCC1%s",
@@ -22,15 +22,16 @@ var (
 	}
 )
 
-// toyNoise is the share of labels that are wrong.
+// toyNoise is the fraction of wrong labels.
 const toyNoise = 0.05
 
-// purposeToy is that of the toy molecules' random stream.
+// purposeToy is the purpose of the toy molecules' random stream.
 const purposeToy random.Purpose = 1<<32 + 1
 
-// Toy returns a set of n molecules put together at random, which needs no file, with two
-// tasks: does it have a carbonyl group in a substituent, and does it have a halogen at an
-// aromatic ring? Scaffolds are those of real sets. It is the same set at every call.
+// Toy returns a set of n molecules composed at random, which needs no file. Its two tasks
+// are whether a molecule has a carbonyl group in a substituent, and whether it has a
+// halogen at an aromatic ring. Scaffolds are those of real sets. Every call returns the
+// same set.
 func Toy(n int) (*Data, error) {
 	s := &Data{Tasks: []string{"carbonyl", "halogen"}}
 	rng := random.Stream(0, purposeToy, 2, 0)

@@ -1,5 +1,5 @@
 // Package network reads large graphs, such as the protein interactions of a species,
-// and cuts ego networks out of them, which are the samples to learn from.
+// and cuts ego networks out of them, the samples to learn from.
 package network
 
 import (
@@ -26,13 +26,13 @@ type Network struct {
 	// Channels names the kinds of evidence for edges, in the order of the bits of
 	// EdgeBits; there are at most [MaxChannels].
 	Channels []string
-	// EdgeBits has, for every entry of Adj, bit k set if channel k speaks for it.
+	// EdgeBits has bit k set, for every entry of Adj, if channel k has evidence for it.
 	EdgeBits []int32
 	// Tasks names the columns of Labels; there may be none.
 	Tasks []string
-	// Labels [nodes×tasks] are 1 for yes, -1 for no, and 0 where it is not known.
+	// Labels [nodes×tasks] are 1 for yes, -1 for no, and 0 for unknown.
 	Labels []int8
-	// SelfLoops and Duplicates count the lines that loading left out.
+	// SelfLoops and Duplicates count the lines that loading dropped.
 	SelfLoops, Duplicates int
 }
 
@@ -50,11 +50,11 @@ func (n *Network) Nodes() int { return len(n.Ptr) - 1 }
 // Open reads NAME_edges.csv and, if it is there, NAME_labels.csv from dir;
 // either may be compressed and end in .csv.gz (NAME_edges.csv comes first).
 //
-// The edges have the columns u and v, node numbers from 0, each undirected edge
-// once, and may have more, one for each channel, with 0 or 1. A column "score" is
-// left out. The labels have the column node and one for each task, with 1, 0 for
-// no, or nothing for not known; nodes that are not listed have no labels.
-// Self-loops are left out, and an edge that is listed again adds its channels.
+// The table of edges lists each undirected edge once. It has the columns u and v, node
+// numbers from 0, and one column for each channel, with 0 or 1. A column "score" is
+// skipped. The table of labels has the column node and one for each task, with 1, 0 for
+// no, or nothing for unknown; nodes that are not listed have no labels. Self-loops are
+// dropped, and an edge that is listed again adds its channels.
 //
 // Errors about the contents are of type *[dataset.SyntaxError].
 func Open(ctx context.Context, dir, name string) (*Network, error) {
@@ -72,8 +72,8 @@ func Open(ctx context.Context, dir, name string) (*Network, error) {
 	return n, err
 }
 
-// Files returns the files that [Open] reads: of the edges and, if it
-// is there, of the labels.
+// Files returns the files that [Open] reads: that of the edges and, if there is one,
+// that of the labels.
 func Files(dir, name string) ([]string, error) {
 	if err := dataset.CheckName(name); err != nil {
 		return nil, err
@@ -92,6 +92,7 @@ func Files(dir, name string) ([]string, error) {
 	return []string{edges, labels}, nil
 }
 
+// node parses a node number.
 func node(c *textfile.Rows, field int) (int32, error) {
 	v, err := strconv.ParseInt(c.Row[field], 10, 32)
 	if err != nil || v < 0 || v >= maxNodes {
@@ -100,8 +101,11 @@ func node(c *textfile.Rows, field int) (int32, error) {
 	return int32(v), nil
 }
 
+// edge is an edge of a network with the bits of its channels.
+type edge struct{ i, j, bits int32 }
+
+// readEdges reads the table of edges.
 func (n *Network) readEdges(ctx context.Context, path string) error {
-	type edge struct{ i, j, bits int32 }
 	var (
 		edges   []edge
 		nodes   int32
@@ -151,9 +155,14 @@ func (n *Network) readEdges(ctx context.Context, path string) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		n.link(edges, int(nodes))
 	}
+	return err
+}
+
+// link makes the adjacency of the edges, which are listed in both directions.
+func (n *Network) link(edges []edge, nodes int) {
 	slices.SortFunc(edges, func(a, b edge) int {
 		return cmp.Or(cmp.Compare(a.i, b.i), cmp.Compare(a.j, b.j))
 	})
@@ -175,9 +184,9 @@ func (n *Network) readEdges(ctx context.Context, path string) error {
 	for i := range nodes {
 		n.Ptr[i+1] += n.Ptr[i]
 	}
-	return nil
 }
 
+// readLabels reads the table of labels.
 func (n *Network) readLabels(ctx context.Context, path string) error {
 	labeled := make([]bool, n.Nodes())
 	header := func(c *textfile.Rows) error {
@@ -207,6 +216,7 @@ func (n *Network) readLabels(ctx context.Context, path string) error {
 	})
 }
 
+// labels maps the texts of a table to labels.
 var labels = map[string]int8{"1": 1, "0": -1, "": 0}
 
 // EgoConfig says how much of the surroundings of a node its ego network holds.
@@ -218,18 +228,19 @@ type EgoConfig struct {
 	MaxNodes int
 }
 
-// Ego returns the subgraph that the nodes around a node induce, that node first:
-// the nearest come first, and of those at the distance at which MaxNodes is
-// reached a random choice, which depends on the seed and the node only. Edges
-// keep their bits as labels; every node has the second of two categories, as in the data of Hu et al.
+// Ego returns the subgraph that the nodes around a center induce. The center comes first,
+// then the nearest nodes. At the distance at which MaxNodes is reached, nodes are drawn at
+// random; the draw depends on the seed and the center only. Edges keep their bits as
+// labels, and every node has the second of two categories, as in the data of Hu et al.
 func (n *Network) Ego(center int, c EgoConfig, seed uint64) *graph.Graph {
 	c.Radius = cmp.Or(c.Radius, 2)
 	c.MaxNodes = cmp.Or(c.MaxNodes, 40)
 	rng := rand.New(rand.NewPCG(seed, uint64(center)))
 	place := map[int32]int32{int32(center): 0}
 	nodes := []int32{int32(center)}
-	for layer, distance := nodes,
-		1; distance <= c.Radius && len(nodes) < c.MaxNodes && len(layer) > 0; distance++ {
+	// Layer by layer, up to MaxNodes.
+	layer := nodes
+	for distance := 1; distance <= c.Radius && len(nodes) < c.MaxNodes && len(layer) > 0; distance++ {
 		var next []int32
 		for _, i := range layer {
 			for _, j := range n.Adj[n.Ptr[i]:n.Ptr[i+1]] {
@@ -250,6 +261,7 @@ func (n *Network) Ego(center int, c EgoConfig, seed uint64) *graph.Graph {
 			nodes = append(nodes, j)
 		}
 	}
+	// The induced subgraph.
 	g := &graph.Graph{Ptr: make([]int32, 1, len(nodes)+1)}
 	type entry struct{ place, bits int32 }
 	var row []entry

@@ -1,5 +1,4 @@
-// Package textfile reads files of text, compressed or not: their rows of fields and
-// their lines.
+// Package textfile reads files of text, compressed or not, line by line or as tables.
 package textfile
 
 import (
@@ -41,22 +40,21 @@ func Find(dir string, names ...string) (string, error) {
 	return "", fmt.Errorf("dataset: none of %s is in %s: %w", strings.Join(names, ", "), dir, fs.ErrNotExist)
 }
 
-// Text is the contents of a file, unpacked, in UTF-8, and without the mark with which some
-// programs begin text.
+// Text is the contents of a file: unpacked, in UTF-8, and without a byte-order mark.
 type Text struct {
 	Name string
 
 	ctx    context.Context
 	r      io.Reader
 	packed bool
-	limit  int64     // how many more bytes may come; beyond it is an error
+	limit  int64     // how many more bytes may be read
 	file   io.Closer // or nil
 }
 
-// Open opens a file. It is unpacked if it begins as gzip or zstd do, and must be gzip if its
-// name ends in .gz. Text in UTF-16 is told by its mark or, without one, by the zeros in every second
-// byte, and lines may end in CR alone. If in is set, it is read in place of the file. A cancelled ctx
-// ends the reading.
+// Open opens a file. It unpacks gzip and zstd, which it knows by their first bytes; a file
+// whose name ends in .gz must be gzip. It converts UTF-16, which it knows by the byte-order
+// mark or by the zeros in every second byte. Lines may end in CR alone. If input is set, it is
+// read in place of the file. A cancelled ctx ends the reading.
 func Open(ctx context.Context, name string, input io.Reader) (*Text, error) {
 	t := &Text{Name: name, limit: math.MaxInt64, ctx: ctx}
 	if input == nil {
@@ -83,6 +81,7 @@ const (
 	markBE    = "\xfe\xff"
 )
 
+// binaries says what files are that are no text, by their first bytes, and what to do.
 var binaries = map[string]string{
 	"PK\x03\x04":       "is a zip archive: unpack it, or name it .zip if it is a set in TUDataset's format",
 	"PAR1":             "is a Parquet file: name it .parquet, or say -format parquet",
@@ -98,11 +97,12 @@ var binaries = map[string]string{
 	"\x80\x05":         "is a pickle of Python, which is never run: write its records as CSV or JSON Lines",
 }
 
-// decode sets up what turns the bytes of in into text.
+// decode sets up the readers that turn the bytes of input into text.
 func (t *Text) decode(input io.Reader) error {
 	const peeked = 64 << 10
+	// Unpack.
 	b := bufio.NewReaderSize(input, peeked)
-	begins := func(s string) bool { // an error comes again with the next read
+	begins := func(s string) bool { // an error returns with the next read
 		p, _ := b.Peek(len(s))
 		return string(p) == s
 	}
@@ -127,6 +127,7 @@ func (t *Text) decode(input io.Reader) error {
 			return errors.New(remark)
 		}
 	}
+	// Convert UTF-16.
 	start, _ := b.Peek(peeked)
 	order := unmarkedUTF16(start)
 	switch {
@@ -142,6 +143,7 @@ func (t *Text) decode(input io.Reader) error {
 	if order != nil {
 		b = bufio.NewReaderSize(&utf16Reader{r: b, order: order}, peeked)
 	}
+	// Convert line ends.
 	t.r = b
 	if p, _ := b.Peek(peeked); bytes.IndexByte(p, '\r') >= 0 && bytes.IndexByte(p, '\n') < 0 {
 		t.r = crReader{b}
@@ -149,8 +151,8 @@ func (t *Text) decode(input io.Reader) error {
 	return nil
 }
 
-// unmarkedUTF16 returns the order of bytes of text in UTF-16, nil if it is none: most of its even bytes, or
-// most of its odd ones, are zeros, which other text does not have.
+// unmarkedUTF16 returns the byte order of text in UTF-16, nil for other text. Most even or most odd bytes
+// of UTF-16 are zeros, which other text does not have.
 func unmarkedUTF16(text []byte) binary.ByteOrder {
 	var zeros [2]int
 	for i, c := range text {
@@ -167,6 +169,7 @@ func unmarkedUTF16(text []byte) binary.ByteOrder {
 	return nil
 }
 
+// utf16Reader converts UTF-16 to UTF-8.
 type utf16Reader struct {
 	r     *bufio.Reader
 	order binary.ByteOrder
@@ -196,6 +199,7 @@ func (u *utf16Reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// unit reads 16 bits.
 func (u *utf16Reader) unit() (rune, error) {
 	var b [2]byte
 	if _, err := io.ReadFull(u.r, b[:]); err != nil {
@@ -204,7 +208,7 @@ func (u *utf16Reader) unit() (rune, error) {
 	return rune(u.order.Uint16(b[:])), nil
 }
 
-// crReader reads text whose lines end in CR alone.
+// crReader converts CR to LF, in text whose lines end in CR alone.
 type crReader struct{ io.Reader }
 
 func (c crReader) Read(p []byte) (int, error) {
@@ -241,17 +245,17 @@ func (t *Text) Close() error {
 	return t.file.Close()
 }
 
-// Rows are those of a table, whose first line is its header. What separates the columns is
-// a comma, a semicolon or a tab, whichever the header has most of.
+// Rows reads the rows of a table, whose first line is its header. Columns are separated by
+// commas, semicolons or tabs, whichever occur most often in the header.
 type Rows struct {
 	Header []string // distinct names
-	Row    []string // the last one; valid until the next
+	Row    []string // the current row; valid until the next
 	File   string
 
 	lines  *Lines
 	comma  rune
 	start  int         // line of the row
-	fields *csv.Reader // that read the row; nil if it has no quotes
+	fields *csv.Reader // the reader of the row; nil if the row has no quotes
 }
 
 // Rows reads the header of the table.
@@ -267,7 +271,8 @@ func (t *Text) Rows() (*Rows, error) {
 	if err != nil {
 		return nil, err
 	}
-	outside := true
+	// Choose the separator.
+	outside := true // of quotes
 	counts := map[rune]int{}
 	for _, r := range first {
 		if r == '"' {
@@ -299,9 +304,8 @@ func (t *Text) Rows() (*Rows, error) {
 	return c, nil
 }
 
-// ReadRows reads a table: header is called when its header is known, and row, if set, for
-// every row. in is as in [Open]. The table may have [dataset.MaxFileBytes] if it is
-// compressed.
+// ReadRows reads a table. It calls header when the header is known, and row, if set, for
+// every row. input is as in [Open]. A compressed table may have [dataset.MaxFileBytes].
 func ReadRows(ctx context.Context, name string, input io.Reader, header, row func(*Rows) error) error {
 	t, err := Open(ctx, name, input)
 	if err != nil {
@@ -327,7 +331,7 @@ func ReadRows(ctx context.Context, name string, input io.Reader, header, row fun
 	return err
 }
 
-// Begins returns an error unless these are the first names of the header.
+// Begins returns an error unless the header begins with these names.
 func (c *Rows) Begins(names ...string) error {
 	if len(c.Header) < len(names) || !slices.Equal(c.Header[:len(names)], names) {
 		return c.BadHeader("", "want a header that begins with "+strings.Join(names, ","))
@@ -336,7 +340,7 @@ func (c *Rows) Begins(names ...string) error {
 }
 
 // Next reads the next row; the error at the end is [io.EOF]. After a
-// [*dataset.SyntaxError] it can go on, with the next line: a quote that is not closed costs
+// [*dataset.SyntaxError] it continues with the next line: a quote that is not closed costs
 // no row but its own.
 func (c *Rows) Next() error {
 	text := ""
@@ -356,6 +360,7 @@ func (c *Rows) Next() error {
 		}
 		return c.counted()
 	}
+	// A row with quotes goes on as long as one is open.
 	lines := []string{text}
 	size := len(text)
 	odd := strings.Count(text, `"`)%2 == 1
@@ -381,6 +386,7 @@ func (c *Rows) Next() error {
 			return nil
 		}
 	}
+	// A row that cannot be read gives its other lines back.
 	var syntax *csv.ParseError
 	reason := "a quote that opens here is not closed; the lines after this one are read as rows of their own"
 	switch {
@@ -408,7 +414,7 @@ func (c *Rows) counted() error {
 	return &dataset.SyntaxError{File: c.File, Line: c.start, Reason: reason}
 }
 
-// Line returns the line of a field of the row.
+// Line returns the line where a field of the row begins.
 func (c *Rows) Line(field int) int {
 	if c.fields == nil {
 		return c.start
@@ -437,14 +443,16 @@ func (c *Rows) BadHeader(value, reason string) *dataset.SyntaxError {
 	}
 }
 
-// Column returns the position of a column. Blanks around a name in the header do not matter
-// if no other column is meant.
+// Column returns the position of a column. Blanks around names do not matter, unless two
+// columns differ in nothing else.
 func (c *Rows) Column(name string) (int, error) {
 	i := slices.Index(c.Header, name)
-	trimmed := func(h string) bool { return strings.TrimSpace(h) == strings.TrimSpace(name) }
-	if trimmedIndex := slices.IndexFunc(c.Header, trimmed); i < 0 && trimmedIndex >= 0 &&
-		!slices.ContainsFunc(c.Header[trimmedIndex+1:], trimmed) {
-		i = trimmedIndex
+	if i < 0 {
+		matches := func(h string) bool { return strings.TrimSpace(h) == strings.TrimSpace(name) }
+		first := slices.IndexFunc(c.Header, matches)
+		if first >= 0 && !slices.ContainsFunc(c.Header[first+1:], matches) {
+			i = first
+		}
 	}
 	if i < 0 {
 		return 0, c.BadHeader(strings.Join(c.Header, ","), fmt.Sprintf("no column %q", name))
@@ -452,29 +460,29 @@ func (c *Rows) Column(name string) (int, error) {
 	return i, nil
 }
 
-// LongestLine is how many bytes a line may have, and a row of a table; those that are longer
-// are passed over. A line of endOfPatience ends the reading. Tests have lower ones.
+// LongestLine is how many bytes a line or a row of a table may have; longer ones are skipped.
+// A line of endOfPatience bytes ends the reading. Tests lower both.
 var (
 	LongestLine   = 32 << 20
 	endOfPatience = 8 * LongestLine
 )
 
-// Lines are those of a text that are not blank.
+// Lines reads the lines of a text.
 type Lines struct {
 	File string
-	Line int // number of the last one
+	Line int // number of the current one
 
 	r    *bufio.Reader
 	buf  []byte
 	back []string // lines that were given back, the next one last
-	err  error    // that comes after them
+	err  error    // to return after them
 }
 
-// Lines reads line by line.
+// Lines returns a reader of the lines.
 func (t *Text) Lines() *Lines { return &Lines{File: t.Name, r: bufio.NewReaderSize(t, 64<<10)} }
 
-// Next returns a line without the blanks around it; the error at the end is [io.EOF]. After
-// a [*dataset.SyntaxError] it can go on.
+// Next returns the next line that is not blank, without the blanks around it. The error at
+// the end is [io.EOF]. After a [*dataset.SyntaxError] it continues with the next line.
 func (l *Lines) Next() (string, error) {
 	for {
 		text, err := l.line()
@@ -485,10 +493,10 @@ func (l *Lines) Next() (string, error) {
 	}
 }
 
-// Raw returns a line as it is, but for its end. Errors are those of Next.
+// Raw returns the next line without its end. Errors are those of Next.
 func (l *Lines) Raw() (string, error) { return l.line() }
 
-// unread gives lines back, and the error that came after them.
+// unread gives lines back, with the error that came after them.
 func (l *Lines) unread(err error, lines ...string) {
 	for _, text := range slices.Backward(lines) {
 		l.back = append(l.back, text)
@@ -498,7 +506,7 @@ func (l *Lines) unread(err error, lines ...string) {
 	}
 }
 
-// line returns a line without its end.
+// line returns the next line without its end.
 func (l *Lines) line() (string, error) {
 	l.Line++
 	if n := len(l.back); n > 0 {
@@ -539,8 +547,8 @@ func (l *Lines) line() (string, error) {
 	}
 }
 
-// CheckUTF8 returns an error unless a text is in UTF-8. Others would become one where they differ only in
-// what is not.
+// CheckUTF8 returns an error unless a text is in UTF-8. Two texts that differ only in invalid bytes would
+// become the same text.
 func CheckUTF8(text string) error {
 	if utf8.ValidString(text) {
 		return nil
@@ -561,10 +569,10 @@ func CheckUTF8(text string) error {
 	)
 }
 
-// longestValue is how many characters of a value an error shows.
+// longestValue is how many characters of a value errors show.
 const longestValue = 64
 
-// Printable returns a text for a line of a terminal: short, and without control characters.
+// Printable shortens a text for a terminal and replaces control characters.
 func Printable(s string) string {
 	return Shorten(strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -574,7 +582,7 @@ func Printable(s string) string {
 	}, s))
 }
 
-// Shorten cuts a value for an error message.
+// Shorten cuts a value to the length that errors show.
 func Shorten(s string) string {
 	if r := []rune(s); len(r) > longestValue {
 		return string(r[:longestValue]) + "…"
