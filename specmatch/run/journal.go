@@ -72,7 +72,7 @@ func readJournal(path string) (map[string]Record, error) {
 	return done, nil
 }
 
-// Finished returns the finished units of a run and of its shares, with the seconds
+// Finished returns the finished units of a run and of its shards, with the seconds
 // that they took. There may be none, and the run may be going on.
 func Finished(path string) (map[string]float64, error) {
 	seconds := map[string]float64{}
@@ -178,13 +178,13 @@ func intact(dir, file, want string) error {
 func (d *Dir) record(unit string, result any, files []string, took time.Duration) error {
 	data, err := json.Marshal(result)
 	if err != nil {
-		return fmt.Errorf("rundir: result of unit %q: %w", unit, err)
+		return fmt.Errorf("run: result of unit %q: %w", unit, err)
 	}
 	u := Record{Name: unit, Result: data, Seconds: took.Round(time.Millisecond).Seconds()}
 	for _, file := range files {
 		sum, err := dataset.SumFile(context.Background(), d.Join(filepath.FromSlash(file)))
 		if err != nil {
-			return fmt.Errorf("rundir: what unit %q leaves: %w", unit, err)
+			return fmt.Errorf("run: what unit %q leaves: %w", unit, err)
 		}
 		if u.Files == nil {
 			u.Files = map[string]string{}
@@ -194,7 +194,7 @@ func (d *Dir) record(unit string, result any, files []string, took time.Duration
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if _, dup := d.journal.done[unit]; dup || unit == "" {
-		return fmt.Errorf("rundir: unit %q is empty or ran twice", unit)
+		return fmt.Errorf("run: unit %q is empty or ran twice", unit)
 	}
 	u.Metrics = d.metrics.rows[unit]
 	return d.append(u)

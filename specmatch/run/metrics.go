@@ -108,7 +108,7 @@ func (d *Dir) Metrics(unit string, epoch int, columns ...slog.Attr) error {
 	var names []string
 	for _, c := range columns {
 		if _, dup := row.Values[c.Key]; dup {
-			return fmt.Errorf("rundir: metric %q is given twice", c.Key)
+			return fmt.Errorf("run: metric %q is given twice", c.Key)
 		}
 		row.Values[c.Key] = cell(c.Value.Resolve())
 		names = append(names, c.Key)

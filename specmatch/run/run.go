@@ -1,42 +1,3 @@
-// Package rundir keeps what one run of an experiment leaves behind: enough to
-// cite it, to plot it, and to resume it where it stopped.
-//
-//	config.json   every flag resolved, seeds, engine, build and machine
-//	metrics.csv   one row per unit and epoch
-//	done.jsonl    the journal of finished units, each with its result
-//	results.json  the table of the experiment, a list of [Row]
-//	log.jsonl     the log, one JSON object a line
-//	tensorboard/  on request, what metrics.csv holds, as TensorBoard reads it
-//
-// The mental model: a run is a list of units, named by strings such as
-// "MUTAG/specmatch/seed=3". [Do] runs a unit once in the life of the directory:
-// when the run is started again, with the same -out, it returns the result in the
-// journal instead, and of a run that has grown by a method or a seed only the new
-// units run. So a main does not know whether it is resumed:
-//
-//	dir, err := Open(Options{Experiment: "unsupervised", …})
-//	…
-//	defer dir.Close()
-//	for seed := range recipe.Seeds {
-//		unit := fmt.Sprintf("%s/%s/seed=%d", dataset, method, seed)
-//		accuracy, err := Do(dir, unit, func() (float64, error) {
-//			for epoch := range recipe.Epochs {
-//				…
-//				err := dir.Metrics(unit, epoch, slog.Float64("train/loss", loss))
-//				…
-//			}
-//			return evaluate(…)
-//		})
-//		…
-//	}
-//	err = dir.Report(stdout, rows, tables...)
-//
-// Invariants. A file that is replaced is never seen half-written ([files.Write]).
-// A file that grows may lose its last line when the process is killed in the
-// middle of it; reopening drops that half. Equal values give equal bytes. JSON
-// has no NaN and no ±Inf: this package writes null for them and reads null as
-// NaN, in [Row], [Float] and log.jsonl; metrics.csv has the words NaN, +Inf and
-// -Inf, which pandas and R read.
 package run
 
 import (
@@ -212,7 +173,7 @@ func (d *Dir) open(o Options, config *config) error {
 var written = []string{".json", ".csv", ".md", ".svg", ".safetensors"}
 
 // sweep removes the half-written files, which can be large, that a killed process
-// left. Without a lock that process might still be running, as those of shares, run
+// left. Without a lock that process might still be running, as those of shards, run
 // directories below this one, may be.
 func (d *Dir) sweep() {
 	if d.unlock == nil {

@@ -1,27 +1,3 @@
-// Package units runs the independent units that an experiment consists of: a
-// method on a data set with a seed, and the like.
-//
-// The mental model: an experiment adds its units to a plan, stage by stage, and finds
-// their results in the same order when its report is written. In between they run
-// side by side, one per core, which is the fastest way through many of them since
-// they share nothing; each finished one goes into the journal of the run directory,
-// so that an interrupted experiment started again with the same -out only runs what
-// is left.
-//
-//	plan := run.NewPlan(dir)
-//	var list []Unit[outcome]
-//	for seed := range recipe.Seeds {
-//		list = append(list, Unit[outcome]{
-//			Name: fmt.Sprintf("MUTAG/specmatch/seed=%d", seed),
-//			Run: func(ctx context.Context, status Status) (outcome, error) { … },
-//		})
-//	}
-//	outcomes := Add(plan, list)
-//	err := plan.Run(ctx, stdout, stderr, func() error { return report(*outcomes) })
-//
-// The same plan is what -list prints, what -shard takes a share of, in a run directory
-// of its own, and what -collect puts together from several directories. Results depend
-// neither on the number of cores, nor on shares, nor on the order in which units finish.
 package run
 
 import (
@@ -48,7 +24,7 @@ type Unit[T any] struct {
 	Run   func(ctx context.Context, status Status) (T, error)
 	Files []string // that Run writes in the run directory, by path there
 	// With names the unit of an earlier stage that must run in the same directory,
-	// because this one reads its files: both are in the same share. "" is none.
+	// because this one reads its files: both are in the same shard. "" is none.
 	With string
 }
 
@@ -114,9 +90,9 @@ func Add[T any](p *Plan, list []Unit[T]) *[]T {
 	return results
 }
 
-// Run returns when all units have a result, those of the share if -shard asks for one:
+// Run returns when all units have a result, those of the shard if -shard asks for one:
 // it takes over what other directories have of them, see [Dir.Absorb], and runs
-// the rest. Then it writes the report, unless there is but a share. The first error
+// the rest. Then it writes the report, unless there is but a shard. The first error
 // ends the run; what has finished by then is kept. Progress goes to stderr, and what
 // -list prints to stdout.
 func (p *Plan) Run(ctx context.Context, stdout, stderr io.Writer, report func() error) error {
@@ -147,21 +123,21 @@ func (p *Plan) Run(ctx context.Context, stdout, stderr io.Writer, report func() 
 	}
 	ran := 0
 	for _, s := range p.stages {
-		keep := p.share(s)
+		keep := p.shard(s)
 		if err := p.runStage(ctx, stderr, s, keep); err != nil {
 			return err
 		}
 		ran += len(keep)
 	}
 	if o.Shard != (shard.Shard{}) {
-		_, err := fmt.Fprintf(stdout, "share %v is finished, %d units: %s\n", o.Shard, ran, p.dir.Path)
+		_, err := fmt.Fprintf(stdout, "shard %v is finished, %d units: %s\n", o.Shard, ran, p.dir.Path)
 		return err
 	}
 	return report()
 }
 
 // sources are the directories that may have results of this run: the one of which it
-// is a share, other shares, and what is collected.
+// is a shard, other shards, and what is collected.
 func (p *Plan) sources() []string {
 	o := p.dir.Output
 	if o.Dir == "" {
@@ -176,7 +152,7 @@ func (p *Plan) sources() []string {
 	}) // not from itself
 }
 
-func (p *Plan) share(s stage) (keep []int) {
+func (p *Plan) shard(s stage) (keep []int) {
 	for i, name := range s.names {
 		if p.dir.Output.Shard.Has(p.keys[name]) {
 			keep = append(keep, i)
@@ -188,7 +164,7 @@ func (p *Plan) share(s stage) (keep []int) {
 // list prints a line for each unit: its name, and what it took or may take.
 func (p *Plan) list(stdout io.Writer) error {
 	for _, s := range p.stages {
-		for _, i := range p.share(s) {
+		for _, i := range p.shard(s) {
 			seconds, done := p.dir.Seconds(s.names[i])
 			cost := "?"
 			switch {
@@ -205,7 +181,7 @@ func (p *Plan) list(stdout io.Writer) error {
 	return nil
 }
 
-// whole returns an error unless all units have a result: which shares, each as small as
+// whole returns an error unless all units have a result: which shards, each as small as
 // can be, are missing.
 func (p *Plan) whole() error {
 	missing := make([]bool, p.count)

@@ -31,7 +31,7 @@ const maxArray = 1000
 
 // Submit writes the scripts of two jobs and submits them: an array with the tasks, each
 // of which is started again if its node is lost, and, after all have ended well, one
-// that puts the shares together and then runs the command last.
+// that puts the shards together and then runs the command last.
 func (s *Sweep) Submit(stdout io.Writer, tasks []Task, o Slurm, last []string) error {
 	if len(tasks) > maxArray {
 		return fmt.Errorf("%d tasks are more than the %d of an array: want fewer -shares",
@@ -178,7 +178,7 @@ func (s *Sweep) estimate(o *Slurm) error {
 	}
 	if most.Seconds == 0 || most.Bytes == 0 && o.Memory == "" {
 		return fmt.Errorf(
-			"%s: no task has been measured: give -time and -memory, or first do a share of every run here "+
+			"%s: no task has been measured: give -time and -memory, or first do a shard of every run here "+
 				"with -pilot",
 			s.Dir,
 		)

@@ -17,10 +17,10 @@
 // of every run, in a grid they are runs of their own.
 //
 // The mental model: every run is a run directory below that of the sweep, named by its
-// flags, and is done in shares, each a process of the experiment with -shard. What is
+// flags, and is done in shards, each a process of the experiment with -shard. What is
 // left to do is what the journals do not have, so a sweep that was interrupted, or
 // whose file has grown, goes on when it is started again. There is no server. Locks keep two
-// processes from one sweep, and from one run directory: a share that another start of the sweep
+// processes from one sweep, and from one run directory: a shard that another start of the sweep
 // has left running is waited for.
 package sweep
 
@@ -260,7 +260,7 @@ func plain(words ...string) error {
 	return nil
 }
 
-// experiments are the programs that know shares.
+// experiments are the programs that know shards.
 var experiments = []string{
 	"ablation", "admet", "kernels", "selection", "semisupervised", "specmatch", "theory",
 	"transfer", "unsupervised",
@@ -392,7 +392,7 @@ func (s *Sweep) list(r *Run) error {
 func (s *Sweep) path(r Run) string { return filepath.Join(s.Dir, r.Name) }
 
 // independent counts the units of a run that are not below another one, a/b below a:
-// about as many shares can work side by side.
+// about as many shards can work side by side.
 func (r Run) independent() int {
 	n := 0
 	for _, unit := range r.Units {
@@ -403,7 +403,7 @@ func (r Run) independent() int {
 	return n
 }
 
-// Task is a share of a run. Of 0 is all of it: what puts the shares together.
+// Task is a shard of a run. Of 0 is all of it: what puts the shards together.
 type Task struct {
 	Run      Run
 	Share, N int
@@ -424,7 +424,7 @@ func (s *Sweep) args(t Task) []string {
 	return args
 }
 
-// Tasks divides every run into that many shares, or into fewer if it has fewer units
+// Tasks divides every run into that many shards, or into fewer if it has fewer units
 // that can run side by side; 0 makes as many as there are of these.
 func (s *Sweep) Tasks(shares int) (tasks []Task) {
 	for _, r := range s.Runs {
@@ -439,7 +439,7 @@ func (s *Sweep) Tasks(shares int) (tasks []Task) {
 	return tasks
 }
 
-// Gather are the tasks that put the shares of the runs together.
+// Gather are the tasks that put the shards of the runs together.
 func (s *Sweep) Gather() (tasks []Task) {
 	for _, r := range s.Runs {
 		tasks = append(tasks, Task{Run: r})
