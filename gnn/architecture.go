@@ -7,37 +7,10 @@ import (
 	"math/rand/v2"
 	"strings"
 
-	"github.com/specmatch/specmatch/autodiff"
-	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 )
-
-// Encoder maps the graphs of a batch to embeddings [B×Width].
-type Encoder interface {
-	NodeEncoder
-	Forward(b *Batch, mode nn.Mode) *autodiff.Var
-	Width() int
-	// Reads says what Forward reads of a batch, for [NewInputs].
-	Reads() Reads
-}
-
-// NodeEncoder embeds the nodes of a batch.
-type NodeEncoder interface {
-	nn.Module
-	// Nodes returns the embeddings [N×F] of the nodes of a batch.
-	Nodes(b *Batch, mode nn.Mode) *autodiff.Var
-}
-
-// ReadoutEncoder is an encoder in two steps, as [GIN] and [ResGCN]: Forward(b, mode)
-// is Readout(b, Nodes(b, mode), mode).
-type ReadoutEncoder interface {
-	Encoder
-	// Readout returns the embeddings [B×Width] of the graphs of a batch with the
-	// embeddings x of its nodes.
-	Readout(b *Batch, x *autodiff.Var, mode nn.Mode) *autodiff.Var
-}
 
 // The kinds of encoders, as [Architecture] names them.
 const (

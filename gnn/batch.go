@@ -34,16 +34,7 @@ type Batch struct {
 	GraphPtr, ViewNodes *backend.Indices
 
 	tape *autodiff.Tape
-	// The fields below are filled when they are first needed.
-	x          *autodiff.Var
-	category   *backend.Indices // of one-hot features
-	members    *backend.CSR     // the transpose of one-hot features; only from [Inputs]
-	normalized *autodiff.Sparse
-	viewGraphs *backend.Indices
-	edges      *autodiff.Var // the result of the last call of EdgeCounts
-	edgesOf    string        // the name of the labels in that call
-	fixed      bool          // of one size for all batches; only from [Inputs]
-	given      bool          // x is from SetFeatures
+	cached
 }
 
 // NewBatch puts a host batch on the tape's engine. A batch without views
@@ -71,26 +62,6 @@ func NewBatch(t *autodiff.Tape, b *graph.Batch) *Batch {
 
 // Tape returns the tape that the batch belongs to.
 func (b *Batch) Tape() *autodiff.Tape { return b.tape }
-
-// Features returns the dense matrix [N×F] of the features, one-hot or not.
-func (b *Batch) Features() *autodiff.Var {
-	if b.x == nil {
-		if features := &b.Host.X; features.Dense != nil {
-			b.x = b.upload(b.Host.Nodes(), features.Width, features.Dense)
-		} else {
-			b.x = b.oneHot(b.categories())
-		}
-	}
-	return b.x
-}
-
-// categories returns the categories [N] of one-hot features.
-func (b *Batch) categories() *backend.Indices {
-	if b.category == nil {
-		b.category = b.tape.Indices(b.Host.X.Category[:b.Host.Nodes()])
-	}
-	return b.category
-}
 
 // ViewGraphs delimits the graphs of each view, as ViewNodes does their nodes: the
 // groups of batch norm after a readout.
@@ -128,15 +99,6 @@ func (b *Batch) Normalized() *autodiff.Sparse {
 func (b *Batch) weighted(rows, cols int, m graph.Weighted) *backend.CSR {
 	val := b.tape.Matrix(len(m.Val), 1, m.Val).Value()
 	return &backend.CSR{Rows: rows, Cols: cols, Ptr: b.tape.Indices(m.Ptr), Col: b.tape.Indices(m.Col), Val: val}
-}
-
-// choose returns the matrix [N×W] that has for every node the row of table [F×W]
-// that its category names: the one-hot features times the table.
-func (b *Batch) choose(table *autodiff.Var) *autodiff.Var {
-	if b.members != nil {
-		return table.GatherRowsOf(b.category, b.members)
-	}
-	return table.GatherRows(b.Host.X.Category)
 }
 
 // GlobalAddPool is the sum readout: row g of the result [B×F] is the sum of x

@@ -3,11 +3,11 @@ package gnn
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/gnn/internal/plan"
 )
 
 // The edges of the protein graphs of Hu et al. (2020), which [BioGIN] takes, are
@@ -103,44 +103,32 @@ func NewBioGIN(be backend.Backend, c BioGINConfig, rng *rand.Rand) *BioGIN {
 	return g
 }
 
-// Reads implements [Encoder]: a BioGIN needs the counts of the bits of the edges'
-// labels.
-func (g *BioGIN) Reads() Reads {
-	return g.Config.Readout.reads(Reads{Edges: BitLabels(EdgeBits, EdgeSelfLoop)})
-}
-
 // Width returns the width of the embedding.
 func (g *BioGIN) Width() int { return widthOf(g) }
 
 // Forward returns the embeddings [B×Width] of the graphs of a batch. With Center
 // it panics if a graph has no node.
 func (g *BioGIN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
-	if r := g.Config.Readout; r != "" {
-		return r.pool(b, len(g.Convs), g.layers(b, mode, r.layers(len(g.Convs))), 1)
+	if !g.Config.Center || g.Config.Readout != "" {
+		return readOut(g, b, mode, "last:mean", 1)
 	}
 	x := g.Nodes(b, mode)
-	mean := GlobalMeanPool(x, b)
-	if !g.Config.Center {
-		return mean
-	}
 	ptr := b.Host.GraphPtr
 	for k := range b.Host.Graphs() {
 		if ptr[k] == ptr[k+1] {
 			panic(fmt.Sprintf("gnn: BioGIN: graph %d of the batch has no center", k))
 		}
 	}
-	return autodiff.ConcatCols(mean, x.GatherRows(ptr[:b.Host.Graphs()]))
+	return autodiff.ConcatCols(GlobalMeanPool(x, b), x.GatherRows(ptr[:b.Host.Graphs()]))
 }
 
 // Nodes returns the features [N×Hidden] of the nodes after the last layer.
 func (g *BioGIN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
-	return g.layers(b, mode, []int{len(g.Convs)})[0]
+	return nodesAfter(g, b, mode, len(g.Convs))[0]
 }
 
-// layers returns the features [N×Hidden] of the nodes after the wanted layers, by their
-// numbers from 1.
-func (g *BioGIN) layers(b *Batch, mode nn.Mode, want []int) (xs []*autodiff.Var) {
-	b.wantCategories("BioGIN", NodeFlags)
+// layers returns the features [N×Hidden] of the nodes after each layer.
+func (g *BioGIN) layers(b *Batch, mode nn.Mode) (xs []*autodiff.Var) {
 	x := b.choose(b.tape.Param(g.Flag.Table))
 	for l, conv := range g.Convs {
 		x = conv.Forward(b, x, mode)
@@ -148,12 +136,14 @@ func (g *BioGIN) layers(b *Batch, mode nn.Mode, want []int) (xs []*autodiff.Var)
 			x = x.ReLU()
 		}
 		x = g.Drops[l].Forward(x, mode)
-		if slices.Contains(want, l+1) {
-			xs = append(xs, x)
-		}
+		xs = append(xs, x)
 	}
 	return xs
 }
+
+func (g *BioGIN) check(b *Batch) { b.checkCategories("BioGIN", NodeFlags) }
+
+func (g *BioGIN) plan(*Batch) plan.Plan { return nil }
 
 func (g *BioGIN) modules() []nn.Module {
 	ms := []nn.Module{g.Flag}

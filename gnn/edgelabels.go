@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/specmatch/specmatch/autodiff"
-	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
@@ -35,20 +34,4 @@ func (b *Batch) EdgeCounts(l EdgeLabels) *autodiff.Var {
 		b.edges, b.edgesOf = b.upload(b.Host.Nodes(), l.width, l.counts(b.Host)), l.name
 	}
 	return b.edges
-}
-
-func (b *Batch) upload(rows, cols int, values []float32) *autodiff.Var {
-	x := b.tape.Alloc(rows, cols)
-	b.tape.Backend().Upload32(x, values)
-	return b.tape.Const(x)
-}
-
-// oneHot returns the matrix whose rows are those of the identity with the numbers.
-func (b *Batch) oneHot(category *backend.Indices) *autodiff.Var {
-	be, w := b.tape.Backend(), b.Host.X.Width
-	identity, x := b.tape.Alloc(w, w), b.tape.Alloc(category.Len(), w)
-	be.Fill(identity, 0)
-	be.FillDiagonal(identity, 1)
-	be.GatherRows(x, identity, category)
-	return b.tape.Const(x)
 }

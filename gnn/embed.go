@@ -7,6 +7,8 @@ import (
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/internal/plan"
+	"github.com/specmatch/specmatch/tensor"
 )
 
 // Embed returns the embeddings of n graphs, row-major [n×Width], by an encoder in
@@ -18,38 +20,60 @@ import (
 // On the CPU in float32 the vectors of a [ChemGIN] do not depend on the other graphs, to the last
 // bit: see [Environments].
 func Embed(ctx context.Context, be backend.Backend, e Encoder, graphs []*graph.Graph, add func(b *graph.Batch, g *graph.Graph)) (h []float64, err error) {
-	var m *Environments
-	if g, ok := e.(*ChemGIN); ok && remembers(be) {
-		m = NewEnvironments(g, 0)
+	if g, ok := e.(*ChemGIN); ok && cachesRows(be) {
+		m := NewEnvironments(g, 0)
 		defer m.Close(be)
+		return m.Embed(ctx, be, graphs, add)
 	}
-	return m.embedAll(ctx, be, e, graphs, add)
+	wide := e.Width() // about the values of a node
+	if a, err := ArchitectureOf(e); err == nil && a.Readout != "" {
+		wide = a.Layers * a.Hidden
+	}
+	nodes := (embedElements + wide - 1) / wide
+	return embed(ctx, be, e.Width(), nodes, graphs, add, func(b *Batch) *autodiff.Var { return e.Forward(b, nn.Eval) })
 }
 
-// Embed is the function Embed with this memory, where that has one.
+// Environments is a cache of a [ChemGIN] in Eval mode. It keeps the rows of atoms after each
+// layer by the atoms and bonds around them, their environments, most of which molecules
+// share. A vector has the same bits whatever is in the cache and in the batch.
+type Environments struct {
+	encoder *ChemGIN
+	plan    *plan.Environments
+}
+
+// NewEnvironments returns an empty cache of about the given number of bytes, or of the few
+// that the atoms of one batch need. It is valid for the encoder's present weights only, and
+// not safe for concurrent use.
+func NewEnvironments(e *ChemGIN, bytes int) *Environments {
+	return &Environments{e, e.newEnvironments(bytes)}
+}
+
+// Embed is the function [Embed] with the cache, on engines that allow one.
 func (m *Environments) Embed(ctx context.Context, be backend.Backend, graphs []*graph.Graph, add func(b *graph.Batch, g *graph.Graph)) ([]float64, error) {
-	if !remembers(be) {
+	if !cachesRows(be) {
 		return Embed(ctx, be, m.encoder, graphs, add)
 	}
-	return m.embedAll(ctx, be, m.encoder, graphs, add)
+	return embed(ctx, be, m.encoder.Width(), environmentNodes, graphs, add, func(b *Batch) *autodiff.Var {
+		return m.encoder.forward(m.plan, b, nn.Eval)
+	})
 }
 
-// embedAll embeds graphs in batches, with a memory unless m is nil.
-func (m *Environments) embedAll(ctx context.Context, be backend.Backend, e Encoder, graphs []*graph.Graph, add func(b *graph.Batch, g *graph.Graph)) (h []float64, err error) {
+// Close frees the cache, which can then be used again.
+func (m *Environments) Close(be backend.Backend) { m.plan.Close(be) }
+
+// cachesRows reports whether an engine computes rows of layers one by one.
+func cachesRows(be backend.Backend) bool {
+	return backend.CapabilitiesOf(be).Rows != nil && be.Precision() == tensor.Float32
+}
+
+// embed returns the vectors [n×width] that forward computes of graphs, in batches that end
+// with the graph that brings them to the given number of nodes.
+func embed(ctx context.Context, be backend.Backend, width, nodes int, graphs []*graph.Graph, add func(b *graph.Batch, g *graph.Graph), forward func(b *Batch) *autodiff.Var) (h []float64, err error) {
 	defer backend.Recover(&err)
 	if add == nil {
 		add = (*graph.Batch).Append
 	}
-	w := e.Width()
-	wide := w // what a node takes, about
-	if a, err := ArchitectureOf(e); err == nil && a.Readout != "" {
-		wide = a.Layers * a.Hidden
-	}
-	most := (embedElements + wide - 1) / wide
-	if m != nil {
-		most = environmentNodes
-	}
-	h = make([]float64, len(graphs)*w)
+	h = make([]float64, len(graphs)*width)
 	t := autodiff.NewInference(be)
 	defer t.Reset()
 	b := new(graph.Batch)
@@ -58,20 +82,14 @@ func (m *Environments) embedAll(ctx context.Context, be backend.Backend, e Encod
 			return nil, ctx.Err()
 		}
 		b.Reset(graphs[lo].X.Width)
-		hi, nodes := lo, 0
-		for hi < len(graphs) && (hi == lo || nodes < most) {
+		hi, total := lo, 0
+		for hi < len(graphs) && (hi == lo || total < nodes) {
 			add(b, graphs[hi])
-			nodes += graphs[hi].Nodes()
+			total += graphs[hi].Nodes()
 			hi++
 		}
 		b.EndView()
-		var x *autodiff.Var
-		if m != nil {
-			x = m.embed(t, b)
-		} else {
-			x = e.Forward(NewBatch(t, b), nn.Eval)
-		}
-		be.Download(h[lo*w:hi*w], x.Value())
+		be.Download(h[lo*width:hi*width], forward(NewBatch(t, b)).Value())
 		t.Reset()
 		lo = hi
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/specmatch/specmatch/backend/ref"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/internal/plan"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -207,7 +208,16 @@ func TestFusedMessages(t *testing.T) {
 				if constant {
 					in = x.Detach()
 				}
-				y := c.Forward(gnn.NewBatch(tape, b), in)
+				batch := gnn.NewBatch(tape, b)
+				y := c.Forward(batch, in)
+				if tape.Fused().Messages != nil {
+					var tables []*autodiff.Var
+					for _, e := range c.Tables {
+						tables = append(tables, tape.Param(e.Table))
+					}
+					counts := batch.EdgeCounts(gnn.ColumnLabels(columns))
+					y = c.MLP.Forward(plan.Messages(in, batch.Adj, 1, counts, tables))
+				}
 				tape.Backward(y.Square().Sum())
 				all = append(y.Data(), x.Grad()...)
 				for _, p := range c.Parameters() {

@@ -25,28 +25,15 @@ func NewGINConv(be backend.Backend, name string, in, hidden, out int, init nn.In
 	return &GINConv{MLP: nn.NewMLP(be, name, []int{in, hidden, out}, init, rng)}
 }
 
-// Forward returns y [N×out] for x [N×in]; x nil stands for the batch's input
-// features X.
-//
-// Aggregation is linear, so (X + A·X)·W = X·W + A·(X·W). If X is one-hot, X·W picks
-// rows of W: the one-hot matrix is never built, and the sum over neighbours runs at
-// the hidden width.
+// Forward returns y [N×out] for x [N×in]; x nil stands for the input features of the batch.
 func (c *GINConv) Forward(b *Batch, x *autodiff.Var) *autodiff.Var {
-	if x == nil && !b.categorical() {
+	switch {
+	case x == nil && b.categorical():
+		return c.forwardOneHot(b) // the same, without the one-hot matrix
+	case x == nil:
 		x = b.Features()
 	}
-	if x != nil {
-		return c.MLP.Forward(x.SpMM(b.Adj, 1+c.Eps))
-	}
-	first := c.MLP.Layers[0]
-	h := b.choose(b.tape.Param(first.W)).SpMM(b.Adj, 1+c.Eps)
-	if first.B != nil {
-		h = h.AddRow(b.tape.Param(first.B))
-	}
-	for _, l := range c.MLP.Layers[1:] {
-		h = l.Forward(h.ReLU())
-	}
-	return h
+	return c.MLP.Forward(x.SpMM(b.Adj, 1+c.Eps))
 }
 
 // Parameters returns the MLP's.
@@ -100,31 +87,15 @@ func NewGIN(be backend.Backend, c GINConfig, rng *rand.Rand) *GIN {
 // Width returns the width of the embedding, without a Readout Layers·Hidden.
 func (g *GIN) Width() int { return widthOf(g) }
 
-// widthOf returns the width of the embeddings of one of the package's encoders.
-func widthOf(e Encoder) int {
-	a, _ := ArchitectureOf(e)
-	return a.Width()
-}
-
 // Forward returns the embeddings [B×Width] of the graphs of a batch. It panics if
 // the features do not have width Config.In.
 func (g *GIN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
-	if r := g.Config.Readout; r != "" {
-		xs, _ := g.layers(b, mode, false)
-		var read []*autodiff.Var
-		for _, l := range r.layers(len(xs)) {
-			read = append(read, xs[l-1])
-		}
-		return r.pool(b, len(xs), read, 1)
-	}
-	_, readouts := g.layers(b, mode, true)
-	return autodiff.ConcatCols(readouts...)
+	return readOut(g, b, mode, "all:sum", 1)
 }
 
 // Nodes returns the features [N×Layers·Hidden] of the nodes after every layer, side by side.
 func (g *GIN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
-	xs, _ := g.layers(b, mode, false)
-	return autodiff.ConcatCols(xs...)
+	return autodiff.ConcatCols(nodesAfter(g, b, mode, upTo(len(g.Convs))...)...)
 }
 
 // Readout returns the sums [B×Layers·Hidden] of x over the nodes of each graph.
@@ -132,28 +103,17 @@ func (g *GIN) Readout(b *Batch, x *autodiff.Var, _ nn.Mode) *autodiff.Var {
 	return GlobalAddPool(x, b)
 }
 
-// layers returns the features [N×Hidden] of the nodes after each layer, and with
-// pooled their readouts [B×Hidden]; the last layer's features may then be nil.
-func (g *GIN) layers(b *Batch, mode nn.Mode, pooled bool) (xs, readouts []*autodiff.Var) {
-	if b.Host.X.Width != g.Config.In {
-		panic(fmt.Sprintf("gnn: GIN: features of width %d for an encoder of width %d", b.Host.X.Width, g.Config.In))
-	}
-	if g.canFuse(b) { // one call per layer, see layers_fused.go
-		return g.layersFused(b, mode, pooled)
-	}
+// layers returns the features [N×Hidden] of the nodes after each layer.
+func (g *GIN) layers(b *Batch, mode nn.Mode) (xs []*autodiff.Var) {
 	var x *autodiff.Var
 	for l, conv := range g.Convs {
 		x = g.Norms[l].Forward(conv.Forward(b, x).ReLU(), b.ViewNodes, mode)
 		xs = append(xs, x)
-		if pooled {
-			readouts = append(readouts, GlobalAddPool(x, b))
-		}
 	}
-	return xs, readouts
+	return xs
 }
 
-// Reads implements [Encoder]: a GIN needs nothing but what every batch has.
-func (g *GIN) Reads() Reads { return g.Config.Readout.reads(Reads{}) }
+func (g *GIN) check(b *Batch) { b.checkWidth("GIN", g.Config.In) }
 
 func (g *GIN) modules() (ms []nn.Module) {
 	for l := range g.Convs {

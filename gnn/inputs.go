@@ -37,6 +37,29 @@ type Reads struct {
 	Host       bool       // whether the host has a part in Forward, which then cannot be recorded
 }
 
+// Reads implements [Encoder]: a GIN reads nothing else.
+func (g *GIN) Reads() Reads { return g.Config.Readout.reads(Reads{}) }
+
+// Reads implements [Encoder]: a ResGCN reads the normalised adjacency.
+func (g *ResGCN) Reads() Reads { return g.Config.Readout.reads(Reads{Normalized: true}) }
+
+// Reads implements [Encoder]: a ChemGIN reads the counts of the labels of bonds.
+func (g *ChemGIN) Reads() Reads {
+	labels := ColumnLabels(g.Columns.EdgeColumns())
+	return g.Config.Readout.reads(Reads{Edges: labels, Host: g.tables == nil})
+}
+
+// Reads implements [Encoder]: a BioGIN reads the counts of the bits of the labels of edges.
+func (g *BioGIN) Reads() Reads {
+	return g.Config.Readout.reads(Reads{Edges: BitLabels(EdgeBits, EdgeSelfLoop)})
+}
+
+// reads adds what a readout reads: the host takes part in finding maxima.
+func (r Readout) reads(reads Reads) Reads {
+	reads.Host = reads.Host || r.hasMax()
+	return reads
+}
+
 // NewInputs makes room for batches like b with up to the given numbers of nodes and
 // of entries of Adj, and for what reads says is read of them, and loads b.
 func NewInputs(be backend.Backend, b *graph.Batch, nodes, entries int, reads Reads) *Inputs {
@@ -145,7 +168,14 @@ func (in *Inputs) addNormal(k int, m graph.Weighted) {
 func (in *Inputs) Batch(t *autodiff.Tape) *Batch {
 	n, x := in.nodes, in.indices
 	a := &backend.CSR{Rows: n, Cols: n, Ptr: x[rowPtr], Col: x[columns]}
-	b := &Batch{Host: &in.host, Adj: &autodiff.Sparse{A: a, T: a}, GraphPtr: x[graphPtr], ViewNodes: x[viewPtr], tape: t, fixed: true}
+	b := &Batch{
+		Host:      &in.host,
+		Adj:       &autodiff.Sparse{A: a, T: a},
+		GraphPtr:  x[graphPtr],
+		ViewNodes: x[viewPtr],
+		tape:      t,
+	}
+	b.recorded = true
 	rest := x[others:]
 	if in.host.Asymmetric {
 		b.Adj.T = &backend.CSR{Rows: n, Cols: n, Ptr: rest[0], Col: rest[1]}
@@ -191,15 +221,3 @@ func (in *Inputs) Close() {
 	}
 	in.indices, in.x, in.normal, in.edges = nil, nil, [2]*tensor.Tensor{}, nil
 }
-
-// SetFeatures puts x [N×F] in the place of the features that the graphs have. GIN and ResGCN
-// read it; encoders of categories, as ChemGIN, do not. It panics if the shape is another.
-func (b *Batch) SetFeatures(x *autodiff.Var) {
-	if x.Rows() != b.Host.Nodes() || x.Cols() != b.Host.X.Width {
-		panic(fmt.Sprintf("gnn: SetFeatures: %d×%d for %d nodes with features of width %d", x.Rows(), x.Cols(), b.Host.Nodes(), b.Host.X.Width))
-	}
-	b.x, b.given = x, true
-}
-
-// categorical reports whether a layer may pick rows of its weights by category.
-func (b *Batch) categorical() bool { return b.Host.X.OneHot() && !b.given }

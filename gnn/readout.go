@@ -1,12 +1,15 @@
 package gnn
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/gnn/internal/plan"
 )
 
 // Readout says how the vector of a graph comes of those of its nodes. "1,3:sum,max" are the
@@ -70,58 +73,50 @@ func (r Readout) mustParse(layers int) (of []int, kinds []string) {
 	return of, kinds
 }
 
-// layers returns the numbers of the layers that are read, of so many.
-func (r Readout) layers(n int) []int {
-	of, _ := r.mustParse(n)
-	return of
+// hasMax reports whether the readout has maxima.
+func (r Readout) hasMax() bool { return strings.Contains(string(r), readMax) }
+
+// readOut returns the embeddings [B×Width] of a batch by the readout of e or, if it has none, by
+// own; sums are multiplied by unit.
+func readOut(e encoder, b *Batch, mode nn.Mode, own Readout, unit float64) *autodiff.Var {
+	return readOutBy(e.plan(b), e, b, mode, own, unit)
 }
 
-// pool returns the vectors [B×Width] of graphs whose nodes have the features xs [N×F] after
-// the layers that are read, of n; sums are multiplied by unit.
-func (r Readout) pool(b *Batch, n int, xs []*autodiff.Var, unit float64) *autodiff.Var {
-	var layers []pooled
-	for _, x := range xs {
-		layers = append(layers, poolOf(b, x))
-	}
-	return r.concat(n, layers, unit)
-}
-
-// pooled returns how the nodes of each graph are put together after a layer [B×F].
-type pooled func(kind string) *autodiff.Var
-
-// poolOf is pooled for the features x [N×F] of nodes.
-func poolOf(b *Batch, x *autodiff.Var) pooled {
-	return func(kind string) *autodiff.Var {
-		switch kind {
-		case readSum:
-			return GlobalAddPool(x, b)
-		case readMean:
-			return GlobalMeanPool(x, b)
-		}
-		return GlobalMaxPool(x, b)
-	}
-}
-
-// concat is pool for what the layers that are read have for each kind.
-func (r Readout) concat(n int, layers []pooled, unit float64) *autodiff.Var {
-	_, kinds := r.mustParse(n)
-	var all []*autodiff.Var
-	for _, layer := range layers {
+// readOutBy is readOut with the given plan, which may be nil.
+func readOutBy(p plan.Plan, e encoder, b *Batch, mode nn.Mode, own Readout, unit float64) *autodiff.Var {
+	a, _ := ArchitectureOf(e)
+	wanted, kinds := cmp.Or(a.Readout, own).mustParse(a.Layers)
+	// Only the encoder's own readout takes the sums that a plan may offer.
+	sums := a.Readout == "" && slices.Equal(kinds, []string{readSum})
+	var parts []*autodiff.Var
+	for _, layer := range runLayers(e, p, b, mode, wanted, sums) {
 		for _, kind := range kinds {
-			h := layer(kind)
+			h := pool(b, layer, kind)
 			if kind == readSum && unit != 1 {
 				h = h.Scale(unit)
 			}
-			all = append(all, h)
+			parts = append(parts, h)
 		}
 	}
-	return autodiff.ConcatCols(all...)
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return autodiff.ConcatCols(parts...)
 }
 
-// reads adds to what an encoder reads what its readout does: the host looks for the largest.
-func (r Readout) reads(rs Reads) Reads {
-	rs.Host = rs.Host || strings.Contains(string(r), readMax)
-	return rs
+// pool returns the features of the nodes after a layer, pooled over each graph [B×F].
+func pool(b *Batch, layer plan.Layer, kind string) *autodiff.Var {
+	pooled, global := layer.Max, GlobalMaxPool
+	switch kind {
+	case readSum:
+		pooled, global = layer.Sum, GlobalAddPool
+	case readMean:
+		pooled, global = layer.Mean, GlobalMeanPool
+	}
+	if pooled != nil {
+		return pooled
+	}
+	return global(layer.Nodes, b)
 }
 
 // Columns names the numbers of an embedding: h0, h1 and so on, or with a [Readout] by their

@@ -3,12 +3,10 @@ package gnn
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
-	"github.com/specmatch/specmatch/gnn/graph"
 )
 
 // ResGCNConfig describes a [ResGCN].
@@ -35,8 +33,6 @@ func PaperResGCN(in int) ResGCNConfig {
 //	x ← x + ReLU(GCNConv(BatchNorm(x)))             Layers times; without Residual x ← ReLU(…)
 //	g ← Σ x over the nodes of a graph               [B×Hidden]
 //	h ← BatchNorm(ReLU(Linear(BatchNorm(g))))       the embedding [B×Hidden]
-//
-// The rows of x are nodes, or stand for several equal ones: see equal.go.
 type ResGCN struct {
 	Config                 ResGCNConfig
 	FeatureNorm            *nn.BatchNorm
@@ -83,48 +79,15 @@ func (g *ResGCN) Width() int { return widthOf(g) }
 // Forward returns the embeddings [B×Width] of the graphs of a batch. It panics if
 // the features do not have width Config.In.
 func (g *ResGCN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
-	if r := g.Config.Readout; r != "" {
-		return r.pool(b, len(g.Convs), g.layers(b, mode, r.layers(len(g.Convs))), 1)
+	if g.Config.Readout != "" {
+		return readOut(g, b, mode, "", 1)
 	}
 	return g.Readout(b, g.Nodes(b, mode), mode)
 }
 
 // Nodes returns the features [N×Hidden] of the nodes after the last convolution.
 func (g *ResGCN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
-	return g.layers(b, mode, []int{len(g.Convs)})[0]
-}
-
-// layers returns the features [N×Hidden] of the nodes after the wanted convolutions, by
-// their numbers from 1.
-func (g *ResGCN) layers(b *Batch, mode nn.Mode, want []int) (xs []*autodiff.Var) {
-	if b.Host.X.Width != g.Config.In {
-		panic(fmt.Sprintf("gnn: ResGCN: features of width %d for an encoder of width %d", b.Host.X.Width, g.Config.In))
-	}
-	r := b.rowsOf(graph.Normalized, len(g.Convs))
-	r, x := r.settle(g.Feature.ForwardReLU(g.FeatureNorm.ForwardNorm(r.features(), r.norm(), b.ViewNodes, mode)))
-	fused := b.tape.Fused().GCN != nil && b.ViewNodes.Len() > 1
-	for l := range g.Convs {
-		if fused && r.node == nil {
-			x = g.layerFused(b, l, x, mode)
-		} else {
-			r, x = r.next.settle(g.layer(l, r, x, mode))
-		}
-		if slices.Contains(want, l+1) {
-			xs = append(xs, r.nodes(x))
-		}
-	}
-	return xs
-}
-
-// layer is the definition of convolution l, of features x with the rows r.
-func (g *ResGCN) layer(l int, r *rows, x *autodiff.Var, mode nn.Mode) *autodiff.Var {
-	t, conv := x.Tape(), g.Convs[l].Linear
-	y := g.Norms[l].ForwardNorm(x, r.norm(), r.b.ViewNodes, mode)
-	y = y.MatMul(t.Param(conv.W)).SpMM(r.next.sum()).AddRowReLU(t.Param(conv.B))
-	if g.Config.Residual {
-		y = r.next.carry(x).Add(y)
-	}
-	return y
+	return nodesAfter(g, b, mode, len(g.Convs))[0]
 }
 
 // Readout returns the embeddings [B×Width] of graphs with the features x [N×Hidden]
@@ -134,6 +97,23 @@ func (g *ResGCN) Readout(b *Batch, x *autodiff.Var, mode nn.Mode) *autodiff.Var 
 	return g.HiddenNorm.Forward(g.Hidden.ForwardReLU(h), b.ViewGraphs(), mode)
 }
 
+// layers returns the features [N×Hidden] of the nodes after each convolution.
+func (g *ResGCN) layers(b *Batch, mode nn.Mode) (xs []*autodiff.Var) {
+	x := g.FeatureNorm.Forward(b.Features(), b.ViewNodes, mode)
+	x = g.Feature.ForwardReLU(x)
+	for l, conv := range g.Convs {
+		y := conv.Forward(b, g.Norms[l].Forward(x, b.ViewNodes, mode)).ReLU()
+		if g.Config.Residual {
+			y = x.Add(y)
+		}
+		x = y
+		xs = append(xs, x)
+	}
+	return xs
+}
+
+func (g *ResGCN) check(b *Batch) { b.checkWidth("ResGCN", g.Config.In) }
+
 func (g *ResGCN) modules() []nn.Module {
 	ms := []nn.Module{g.FeatureNorm, g.Feature}
 	for l := range g.Convs {
@@ -142,28 +122,9 @@ func (g *ResGCN) modules() []nn.Module {
 	return append(ms, g.PooledNorm, g.Hidden, g.HiddenNorm)
 }
 
-// Reads implements [Encoder]: a ResGCN needs the normalised adjacency.
-func (g *ResGCN) Reads() Reads { return g.Config.Readout.reads(Reads{Normalized: true}) }
-
 // Parameters returns the parameters of all layers, from the features to the
 // embedding.
 func (g *ResGCN) Parameters() []*autodiff.Param { return parameters(g.modules()) }
 
 // Buffers returns the running statistics in the same order.
 func (g *ResGCN) Buffers() []*nn.Buffer { return buffers(g.modules()) }
-
-func parameters(ms []nn.Module) []*autodiff.Param {
-	var ps []*autodiff.Param
-	for _, m := range ms {
-		ps = append(ps, m.Parameters()...)
-	}
-	return ps
-}
-
-func buffers(ms []nn.Module) []*nn.Buffer {
-	var bs []*nn.Buffer
-	for _, m := range ms {
-		bs = append(bs, m.Buffers()...)
-	}
-	return bs
-}

@@ -1,0 +1,120 @@
+package plan
+
+import "math/bits"
+
+// cache finds the environments of one radius that occurred before. Each has a slot, in which
+// its row is kept. A slot belongs to a set of [ways] slots, and the hash of an environment
+// chooses its set.
+//
+// Which slot of a set is replaced follows Jaleel, Theobald, Steely and Emer (2010): a new
+// environment counts as old until it occurs again, so that environments that occur once
+// do not replace those that occur often. A slot that the present batch uses is never
+// replaced.
+type cache struct {
+	sets    []set
+	entries []entry // [ways·sets]
+}
+
+// set is what finds environments in a set of slots. It is small, so that all sets stay in
+// the processor's cache.
+type set struct {
+	tags  uint64 // for each slot, a byte of the hash
+	ages  uint64 // for each slot, a byte: 0 to oldest or a little more, with [inUse] in batch
+	batch uint32 // the last batch that used the set
+}
+
+// entry is what a slot holds besides the row.
+type entry struct {
+	key    key
+	number uint32 // see [Environments]
+}
+
+// key tells environments of a radius apart: the number of the node's environment of the radius
+// before, and for each bond its label and the number of the neighbour's. For radius 0, node
+// is the category, and the first neighbour 1, which makes it differ from a free slot.
+type key struct {
+	node       uint32
+	neighbours [maxBonds]uint32
+	labels     [maxBonds]uint16
+}
+
+const (
+	ways      = 8
+	oldest    = 7
+	inUse     = 1 << 7             // the bit of an age that protects a slot
+	everyByte = 0x0101010101010101 // times a byte: this byte for every slot
+	maxBonds  = 4                  // of an environment that is kept; carbon has no more
+)
+
+func newCache(sets int) cache {
+	return cache{sets: make([]set, sets), entries: make([]entry, ways*sets)}
+}
+
+// setOf returns the number of the set of a hash.
+func (c *cache) setOf(hash uint64) int {
+	number, _ := bits.Mul64(hash, uint64(len(c.sets)))
+	return int(number)
+}
+
+// touch reads what place will compare with a key, so that the processor fetches it early.
+func (c *cache) touch(hash uint64) uint32 {
+	number := c.setOf(hash)
+	candidates := c.sets[number].candidates(hash)
+	if candidates == 0 {
+		return 0
+	}
+	return c.entries[ways*number+bits.TrailingZeros64(candidates)/8].number
+}
+
+// candidates returns the highest bit of the byte of each slot that may hold a hash. These
+// are all slots with its tag, and perhaps one above such a slot.
+func (s *set) candidates(hash uint64) uint64 {
+	differ := s.tags ^ uint64(byte(hash))*everyByte
+	return (differ - everyByte) &^ differ & (inUse * everyByte)
+}
+
+// place returns the slot that holds an environment. If none does, it returns the slot that
+// the caller is to fill with it, or -1 if the batch uses all slots of the set.
+func (c *cache) place(hash uint64, k *key, batch uint32) (slot int, found bool) {
+	number := c.setOf(hash)
+	s := &c.sets[number]
+	if s.batch != batch { // what earlier batches used may be replaced
+		s.batch = batch
+		s.ages &^= inUse * everyByte
+	}
+	for candidates := s.candidates(hash); candidates != 0; candidates &= candidates - 1 {
+		way := bits.TrailingZeros64(candidates) / 8
+		if slot := ways*number + way; c.entries[slot].key == *k {
+			s.ages = withByte(s.ages, way, inUse)
+			return slot, true
+		}
+	}
+	victim, age := 0, -1
+	for way := range ways {
+		if a := int(int8(s.ages >> (8 * way))); a > age { // slots in use are negative
+			victim, age = way, a
+		}
+	}
+	if age < 0 {
+		return -1, false
+	}
+	if age < oldest {
+		s.ages += uint64(oldest-age) * everyByte
+	}
+	s.tags = withByte(s.tags, victim, byte(hash))
+	s.ages = withByte(s.ages, victim, inUse|oldest-1)
+	return ways*number + victim, false
+}
+
+// withByte returns word with its byte i replaced.
+func withByte(word uint64, i int, b byte) uint64 {
+	return word&^(0xff<<(8*i)) | uint64(b)<<(8*i)
+}
+
+// mix is a step of SplitMix64.
+func mix(z uint64) uint64 {
+	z += 0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}

@@ -1,0 +1,347 @@
+package plan
+
+import (
+	"math"
+	"slices"
+	"unsafe"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// Environments computes the layers of a ChemGIN in evaluation and caches rows across
+// batches. After l layers the row of a node is a function of its environment of radius l,
+// that is, of the atoms and bonds within l bonds. Each environment is computed once while
+// it stays in the cache. Molecules share most of them: for 250,000 drug-like molecules, a
+// fifth of what five layers compute is new, and a third with a cache of 320 MB.
+//
+// Every environment that is met gets a number, and a [key] is made of numbers: that of the
+// node's environment of the radius before and, for each bond, its label and the number of
+// the neighbour's. Bonds are sorted by label and hash, which depend on the environments and
+// not on when they were met; if two hashes are equal, only the order is lost. So the bits
+// of a vector depend neither on the batch nor on the molecules before it.
+//
+// A number is given once. An environment that was forgotten gets a new number when it
+// comes again. So do the larger ones around it; entries with the old numbers are never
+// found again and are replaced in time.
+type Environments struct {
+	encoder ChemGIN
+	columns graph.EdgeColumns
+	radii   []*radius // one for each number of layers, from 0
+	// last is what the last layer reads if only its sums over graphs are wanted, see
+	// [Environments.lastSums]; else nil.
+	last *radius
+
+	next    uint32 // the number of the next new environment
+	batch   uint32 // the number of the present batch
+	sorted  []neighbour
+	order   []int32 // the sorted neighbours of the batch's nodes, laid out as in graph.Batch.Adj
+	touched uint32  // keeps the compiler from dropping reads
+}
+
+// radius is the environments of one radius.
+type radius struct {
+	cache
+	size  int // sets of the cache
+	width int // of the rows
+	// rows has the row of each slot, and after them those that the present batch finds no
+	// slot for.
+	rows *tensor.Tensor
+
+	// For each node of the present batch: the number, hash and key of its environment, and
+	// the position of its row.
+	numbers   []uint32
+	hashes    []uint64
+	keys      []key
+	positions []int32
+
+	// For each new environment: the position of its row; in compressed form, which rows of
+	// the radius before it is made of (its own and its neighbours', or for radius 0 the
+	// category); and the counts of the labels of its edges. homeless rows have no slot.
+	fresh    []int32
+	homeless int
+	ptr, col []int32
+	edges    []float32
+}
+
+// neighbour is a bond, the node at its other end, and the hash of that node.
+type neighbour struct {
+	label, node int32
+	hash        uint64
+}
+
+func (n neighbour) less(o neighbour) bool {
+	return n.label < o.label || n.label == o.label && n.hash < o.hash
+}
+
+// NewEnvironments returns an empty cache of about the given size, or of the little that the
+// atoms of one batch need. It caches rows for the present weights: a change of weights
+// needs a new one. Its Layers are only called for the wanted layers; maxima says whether
+// Layer.Max is read.
+func NewEnvironments(e ChemGIN, columns graph.EdgeColumns, wanted []int, maxima bool, bytes int) *Environments {
+	m := &Environments{encoder: e, columns: columns}
+	layers, hidden := len(e.MLPs), e.Norms[0].Gamma.Value.Cols
+	count := layers + 1
+	if layers > 1 && wanted[0] == layers && !maxima {
+		m.last = new(radius)
+		count = layers
+	}
+	// There are few environments of small radii, and all of them occur often.
+	shares, total := make([]int, count), 0
+	for l := range count {
+		m.radii = append(m.radii, &radius{width: hidden})
+		shares[l] = []int{1, 4, 16, 32}[min(l, 3)]
+		if m.last != nil && l == count-1 { // rows after the next product, which are wider
+			m.radii[l].width = e.MLPs[l].Layers[0].W.Value.Cols
+			shares[l] *= 2
+		}
+		total += shares[l]
+	}
+	const entryBytes = int(unsafe.Sizeof(entry{}) + unsafe.Sizeof(set{})/ways)
+	for l, r := range m.radii {
+		r.size = max(bytes/total*shares[l]/(4*r.width+entryBytes)/ways, 256)
+	}
+	return m
+}
+
+// Layers implements [Plan]. It returns sums, means and, where a radius has rows, maxima; mode
+// must be Eval.
+func (m *Environments) Layers(b *Batch, _ nn.Mode, wanted []int, _ bool) (layers []Layer) {
+	be := b.Tape.Backend()
+	keeper := backend.CapabilitiesOf(be).Rows
+	counts := b.Host.EdgeCounts(m.columns)
+	m.makeRoom(be, b.Host.Nodes())
+	for l, r := range m.radii {
+		m.find(b.Host, l, counts)
+		if len(r.fresh) > 0 {
+			m.compute(b.Tape, l, keeper)
+		}
+		if slices.Contains(wanted, l) {
+			sums := b.Tape.Alloc(b.Host.Graphs(), r.rows.Cols)
+			maxima := b.Tape.Alloc(b.Host.Graphs(), r.rows.Cols)
+			keeper.PoolRows(sums, maxima, r.rows, b.Tape.Indices(r.positions), b.Graphs)
+			layer := b.pooled(b.Tape.Const(sums))
+			layer.Max = b.Tape.Const(maxima)
+			layers = append(layers, layer)
+		}
+	}
+	if m.last != nil {
+		layers = append(layers, b.pooled(m.lastSums(b, counts, keeper)))
+	}
+	return layers
+}
+
+// lastSums returns the sums [B×Hidden] over the nodes of each graph after the last layer. The
+// second product of this layer and its norm are affine, so they are computed once for each
+// graph, of the mean of its nodes. The first product is kept with the environments of the
+// radius before, because no readout wants their rows.
+func (m *Environments) lastSums(b *Batch, counts []float32, keeper backend.RowKeeper) *autodiff.Var {
+	t, r, l := b.Tape, m.last, len(m.radii)
+	mlp := m.encoder.MLPs[l-1].Layers
+	r.reset()
+	m.order = m.order[:0]
+	for i := range int32(b.Host.Nodes()) {
+		for _, n := range m.neighbours(b.Host, m.radii[l-1], i) {
+			m.order = append(m.order, n.node)
+		}
+		m.compose(b.Host, l, r, i)
+	}
+	r.edges = counts
+	layer, tables := m.layer(t, l, r)
+	layer.E = tables.MatMul(t.Param(mlp[0].W)).Value()
+	layer.Graphs = b.Graphs
+	layer.Y = t.Alloc(b.Host.Graphs(), mlp[0].W.Value.Cols)
+	keeper.LayerRows(layer)
+	mean := mlp[1].Forward(b.pooled(t.Const(layer.Y)).Mean)
+	mean = m.encoder.Norms[l-1].Forward(mean, nil, nn.Eval)
+	return mean.MulCol(b.ofNodes(func(nodes float64) float64 { return nodes }))
+}
+
+// pooled returns the layer with the given sums over the nodes of each graph.
+func (b *Batch) pooled(sum *autodiff.Var) Layer {
+	inverse := b.ofNodes(func(nodes float64) float64 { return 1 / max(1, nodes) })
+	return Layer{Sum: sum, Mean: sum.MulCol(inverse)}
+}
+
+// ofNodes returns f of the number of nodes of every graph [B×1].
+func (b *Batch) ofNodes(f func(nodes float64) float64) *autodiff.Var {
+	ptr := b.Host.GraphPtr
+	x := make([]float64, b.Host.Graphs())
+	for g := range x {
+		x[g] = f(float64(ptr[g+1] - ptr[g]))
+	}
+	return b.Tape.Matrix(len(x), 1, x)
+}
+
+// makeRoom makes room for a batch of the given number of nodes.
+func (m *Environments) makeRoom(be backend.Backend, nodes int) {
+	room := nodes
+	for _, r := range m.radii {
+		if r.rows == nil || r.rows.Rows < len(r.entries)+nodes {
+			room = nodes + nodes/2 + 1 // more than nodes, for one node too
+		}
+	}
+	exhausted := uint64(m.next)+uint64(nodes*len(m.radii)) > math.MaxUint32
+	if room > nodes || exhausted { // start again, with numbers too
+		m.Close(be)
+		m.next = 1
+		for _, r := range m.radii {
+			r.cache = newCache(r.size)
+			r.rows = be.Alloc(len(r.entries)+room, r.width)
+		}
+	}
+	m.batch++
+	for _, r := range m.radii {
+		r.reset()
+	}
+}
+
+// reset forgets the nodes of a batch.
+func (r *radius) reset() {
+	r.numbers, r.hashes, r.keys, r.positions = r.numbers[:0], r.hashes[:0], r.keys[:0], r.positions[:0]
+	r.fresh, r.homeless = r.fresh[:0], 0
+	r.ptr, r.col, r.edges = append(r.ptr[:0], 0), r.col[:0], r.edges[:0]
+}
+
+// Close frees the cache, which can then be used again.
+func (m *Environments) Close(be backend.Backend) {
+	for _, r := range m.radii {
+		if r.rows != nil {
+			be.Free(r.rows)
+		}
+		*r = radius{size: r.size, width: r.width}
+	}
+}
+
+// find finds the environments of radius l of all nodes, and notes what the rows of new ones are
+// made of.
+func (m *Environments) find(b *graph.Batch, l int, counts []float32) {
+	r := m.radii[l]
+	m.order = m.order[:0]
+	r.keys = slices.Grow(r.keys, b.Nodes())[:b.Nodes()]
+	for i := range r.keys {
+		r.hashes = append(r.hashes, m.describe(b, l, int32(i), &r.keys[i]))
+	}
+	// Fetching what is not in the processor's cache for all nodes at once, and not for one
+	// after the other, hides the wait.
+	for _, hash := range r.hashes {
+		m.touched += r.touch(hash)
+	}
+	width := m.columns.Width()
+	for i, hash := range r.hashes {
+		slot := -1
+		if int(b.Ptr[i+1]-b.Ptr[i]) <= maxBonds || l == 0 {
+			var found bool
+			if slot, found = r.place(hash, &r.keys[i], m.batch); found {
+				r.numbers = append(r.numbers, r.entries[slot].number)
+				r.positions = append(r.positions, int32(slot))
+				continue
+			}
+		}
+		if slot >= 0 {
+			r.entries[slot] = entry{r.keys[i], m.next}
+		} else {
+			slot = len(r.entries) + r.homeless
+			r.homeless++
+		}
+		r.numbers = append(r.numbers, m.next)
+		r.positions = append(r.positions, int32(slot))
+		r.fresh = append(r.fresh, int32(slot))
+		m.next++
+		m.compose(b, l, r, int32(i))
+		r.edges = append(r.edges, counts[i*width:][:width]...)
+	}
+}
+
+// describe returns the hash of the environment of radius l of node i, sets its key, and appends
+// its neighbours to m.order. With too many bonds, the key has the first ones only.
+func (m *Environments) describe(b *graph.Batch, l int, i int32, k *key) (hash uint64) {
+	if l == 0 {
+		*k = key{node: uint32(b.X.Category[i]), neighbours: [maxBonds]uint32{1}}
+		return mix(mix(0) ^ uint64(k.node))
+	}
+	previous := m.radii[l-1]
+	*k = key{node: previous.numbers[i]}
+	hash = mix(uint64(l)) ^ previous.hashes[i]
+	for j, n := range m.neighbours(b, previous, i) {
+		if j < maxBonds {
+			k.labels[j] = uint16(n.label)
+			k.neighbours[j] = previous.numbers[n.node]
+		}
+		hash = mix(mix(hash^uint64(n.label)) ^ n.hash)
+		m.order = append(m.order, n.node)
+	}
+	return mix(hash)
+}
+
+// neighbours returns the sorted neighbours of node i, valid until the next call.
+func (m *Environments) neighbours(b *graph.Batch, previous *radius, i int32) []neighbour {
+	m.sorted = m.sorted[:0]
+	for k := b.Ptr[i]; k < b.Ptr[i+1]; k++ {
+		n := neighbour{b.EdgeLabel[k], b.Adj[k], previous.hashes[b.Adj[k]]}
+		m.sorted = append(m.sorted, n)
+		j := len(m.sorted) - 1
+		for ; j > 0 && n.less(m.sorted[j-1]); j-- {
+			m.sorted[j] = m.sorted[j-1]
+		}
+		m.sorted[j] = n
+	}
+	return m.sorted
+}
+
+// compose notes what the row of node i after layer l is made of.
+func (m *Environments) compose(b *graph.Batch, l int, r *radius, i int32) {
+	if l == 0 {
+		r.col = append(r.col, b.X.Category[i])
+	} else {
+		previous := m.radii[l-1]
+		r.col = append(r.col, previous.positions[i])
+		for _, node := range m.order[b.Ptr[i]:b.Ptr[i+1]] {
+			r.col = append(r.col, previous.positions[node])
+		}
+	}
+	r.ptr = append(r.ptr, int32(len(r.col)))
+}
+
+// compute computes the rows of the new environments of radius l.
+func (m *Environments) compute(t *autodiff.Tape, l int, keeper backend.RowKeeper) {
+	be, e, r := t.Backend(), &m.encoder, m.radii[l]
+	if l == 0 {
+		x := e.Atoms(t, r.col).Value()
+		for k, row := range r.fresh {
+			be.CopyBlock(r.rows, int(row), 0, x, k, 0, 1, r.rows.Cols)
+		}
+		return
+	}
+	layer, tables := m.layer(t, l, r)
+	layer.E = tables.Value()
+	first, second := e.MLPs[l-1].Layers[0], e.MLPs[l-1].Layers[1]
+	layer.W1, layer.W2, layer.B2 = first.W.Value, second.W.Value, second.B.Value
+	scale, shift := e.Norms[l-1].Affine(t)
+	layer.Scale, layer.Shift = scale.Value(), shift.Value()
+	layer.ReLU = l < len(e.MLPs)
+	if m.last != nil && l == len(m.radii)-1 {
+		layer.W = e.MLPs[l].Layers[0].W.Value
+	}
+	layer.Y, layer.To = r.rows, r.fresh
+	keeper.LayerRows(layer)
+}
+
+// layer returns layer l with its inputs for the rows of r, and its tables of edges under one
+// another.
+func (m *Environments) layer(t *autodiff.Tape, l int, r *radius) (layer *backend.RowsLayer, tables *autodiff.Var) {
+	previous, rows := m.radii[l-1].rows, len(r.ptr)-1
+	counts := t.Alloc(rows, m.columns.Width())
+	t.Backend().Upload32(counts, r.edges)
+	a := &backend.CSR{
+		Rows: rows,
+		Cols: previous.Rows,
+		Ptr:  t.Indices(r.ptr),
+		Col:  t.Indices(r.col),
+	}
+	layer = &backend.RowsLayer{A: a, X: previous, C: counts, B1: m.encoder.MLPs[l-1].Layers[0].B.Value}
+	return layer, autodiff.ConcatRows(m.encoder.edgeTables(t, l-1)...)
+}
