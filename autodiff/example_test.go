@@ -18,14 +18,28 @@ func Example() {
 	x := tape.Matrix(2, 2, []float64{1, 2, 3, 4})
 	w := tape.Leaf(2, 1, []float64{1, -1}) // a variable that wants a gradient
 	y := x.MatMul(w)                       // computed at once, and recorded
+	fmt.Println(y)                         // MatMul [2×1] = [-1; -1]
 	loss := y.Square().Sum()
-	fmt.Println("y =", y.Data(), "loss =", loss.Float())
-
 	tape.Backward(loss) // back from the loss to its variables
 	fmt.Println("gradient of w =", w.Grad())
 	// Output:
-	// y = [-1 -1] loss = 2
+	// MatMul [2×1] = [-1; -1]
 	// gradient of w = [-8 -12]
+}
+
+// A variable prints its operator, its shape and, if there are few, its values.
+func ExampleVar_String() {
+	tape := autodiff.NewTape(cpu.New(tensor.Float64))
+	x := tape.Matrix(2, 3, []float64{1, 2, 3, 4, 5, 6.5})
+	large := tape.Matrix(100, 3, make([]float64, 300))
+	fmt.Println(x)
+	fmt.Println(large.ReLU())
+	tape.Reset()
+	fmt.Println(x) // no panic
+	// Output:
+	// Const [2×3] = [1 2 3; 4 5 6.5]
+	// ReLU [100×3]
+	// Const [2×3], freed by Reset
 }
 
 // Parameters live outside the tape and outlast its Reset; gradients are added

@@ -1,6 +1,10 @@
 package autodiff
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Inspect makes a tape remember the inputs of its operators, for programs that show a
 // tape or step through it.
@@ -44,4 +48,24 @@ func (v *Var) VJP(dy []float64) (grads [][]float64, lent []bool) {
 		x.grad, x.shared, x.param = before[i].grad, before[i].shared, before[i].param
 	}
 	return grads, lent
+}
+
+// mostPrinted is the largest number of values that [Var.String] prints.
+const mostPrinted = 32
+
+// String returns the operator and the shape, and the values if they are few, row by row:
+// "MatMul [2×1] = [-1; -1]". After the tape's Reset it says so instead of the values.
+func (v *Var) String() string {
+	text := fmt.Sprintf("%s %v", v.op, v.value)
+	if v.life != v.tape.resets {
+		return text + ", freed by Reset"
+	}
+	if v.value.Len() == 0 || v.value.Len() > mostPrinted {
+		return text
+	}
+	var rows []string
+	for row := range slices.Chunk(v.Data(), v.value.Cols) {
+		rows = append(rows, strings.Trim(fmt.Sprint(row), "[]"))
+	}
+	return text + " = [" + strings.Join(rows, "; ") + "]"
 }

@@ -229,7 +229,7 @@ var noGradient = map[string]string{
 	"Value": "accessor", "Tape": "accessor", "Rows": "accessor", "Cols": "accessor", "Op": "accessor",
 	"NeedsGrad": "accessor", "Data": "accessor", "Float": "accessor", "Grad": "accessor",
 	"AddGrad": "used by VJPs", "LendGrad": "used by VJPs",
-	"Inputs": "inspection", "VJP": "inspection",
+	"Inputs": "inspection", "VJP": "inspection", "String": "inspection",
 }
 
 func engines() map[string]backend.Backend {
