@@ -78,7 +78,7 @@ func TestArchitectureRefuses(t *testing.T) {
 		`readout "last:median"`:                                                      {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 2, Readout: "last:median"},
 		"resgcn with ε = 1":                                                          {Kind: gnn.KindResGCN, In: 1, Hidden: 1, Layers: 1, Eps: 1},
 		`gin with categories "rich" of atoms`:                                        {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 1, Atoms: "rich"},
-		`molecules "poor" are unknown (have: hu, rich)`:                              {Kind: gnn.KindChemGIN, Hidden: 1, Layers: 1, Atoms: "poor"},
+		`unknown set of atom features "poor" (have: hu, rich)`:                       {Kind: gnn.KindChemGIN, Hidden: 1, Layers: 1, Atoms: "poor"},
 		"chemgin with dropout NaN":                                                   {Kind: gnn.KindChemGIN, Hidden: 1, Layers: 1, Dropout: math.NaN()},
 	} {
 		if _, err := a.New(ref.New(), newRand(1)); err == nil || !strings.Contains(err.Error(), want) {
