@@ -159,7 +159,9 @@ func (d *directions) set(r *molfileReader, v *perceiver) {
 	if !slices.ContainsFunc(m.Bonds, func(b Bond) bool { return b.Type == Double }) {
 		return
 	}
-	v.findRings()
+	if v.findRings() != nil {
+		return // perceive refuses the molecule
+	}
 	d.candidate, d.beside, d.order = resize(d.candidate, len(m.Bonds)), resize(d.beside, len(m.Bonds)), d.order[:0]
 	for k := range m.Bonds {
 		b := &m.Bonds[k]

@@ -71,7 +71,9 @@ func (v *perceiver) perceive() *problem {
 	if err := v.settleValences(); err != nil {
 		return err
 	}
-	v.findRings()
+	if err := v.findRings(); err != nil {
+		return err
+	}
 	if err := v.kekulise(); err != nil {
 		return err
 	}

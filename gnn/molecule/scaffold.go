@@ -21,7 +21,7 @@ func (p *Parser) Scaffold(m *Molecule) string {
 	for i := range p.scaffold.Atoms {
 		v.refill(int32(i))
 	}
-	v.findRings()
+	v.findRings() // does not fail: the molecule had the same rings
 	v.cleanStereo(false)
 	return p.canon.form(v)
 }

@@ -45,6 +45,7 @@ type stereo struct {
 	usedAtom  []bool
 	seenBond  []bool
 	queue     []int32
+	rings     []int32 // of an atom
 }
 
 // dropFlatTags removes tags from atoms that are not tetrahedral, or have too
@@ -156,7 +157,7 @@ func (p *Parser) StereoCentres(m *Molecule) (all, untagged int) {
 	v, s := &p.perceiver, &p.scaffold
 	s.Atoms, s.Bonds = append(s.Atoms[:0], m.Atoms...), append(s.Bonds[:0], m.Bonds...)
 	v.reset(s)
-	v.findRings()
+	v.findRings() // does not fail: the parser has found the same
 	candidate := false
 	for i := range s.Atoms {
 		s.Atoms[i].code = noCode
@@ -464,8 +465,8 @@ func (v *perceiver) inRingOf3(i int32) bool {
 	return slices.ContainsFunc(v.of(i), func(l link) bool { return v.rings.smallest[l.bond] == 3 })
 }
 
-// bridgehead reports whether an atom has three ring bonds and is in a ring that
-// shares two bonds or more with another.
+// bridgehead reports whether an atom has three ring bonds, and each of its rings
+// shares two bonds or more with another of its rings.
 func (v *perceiver) bridgehead(i int32) bool {
 	n := 0
 	for _, l := range v.of(i) {
@@ -477,20 +478,20 @@ func (v *perceiver) bridgehead(i int32) bool {
 		return false
 	}
 	s := &v.rings
+	own := v.stereo.rings[:0] // rings of the atom
 	for r := range int32(s.count()) {
-		if !slices.Contains(s.atomsOf(r), i) {
-			continue
-		}
-		for q := r + 1; q < int32(s.count()); q++ {
-			if !slices.Contains(s.atomsOf(q), i) {
-				continue
-			}
-			if common(s.bondsOf(q), s.bondsOf(r)) >= 2 {
-				return true
-			}
+		if slices.Contains(s.atomsOf(r), i) {
+			own = append(own, r)
 		}
 	}
-	return false
+	v.stereo.rings = own
+	for _, r := range own {
+		overlaps := func(q int32) bool { return q != r && common(s.bondsOf(q), s.bondsOf(r)) >= 2 }
+		if !slices.ContainsFunc(own, overlaps) {
+			return false
+		}
+	}
+	return true
 }
 
 // side is one end of a double bond: the neighbour of higher rank and the

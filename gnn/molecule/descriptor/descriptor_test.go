@@ -39,14 +39,8 @@ func Example() {
 
 var tables = flag.String("descriptors", "testdata/descriptors.tsv", "table by testdata/rdkit_descriptors.py, to compare with")
 
-// others are molecules in which package molecule sees other rings or other double bonds than RDKit:
-// cages, and a ring that is written as aromatic and is not.
-var others = []string{
-	"C123C45C16C24C356", "[Fe]123[Fe]45[Fe]16[Fe]24[Fe]356",
-	"[Fe]1[Fe]234[Fe]567[Fe]8[Fe][Fe]859%10[Fe]265[Fe]1392[Fe][Fe]4752%10",
-	"C1CC1.[Fe]12[Fe]34[Fe]5[Fe]678[Fe]19%10[Fe]361[Fe]2973[Fe]4[Fe]5%10813",
-	"CC(C)(c1ccccc1)c1ccc(Oc2ccc3c4nc5nc(nc6nc(nc7nc(nc(n4)c3c2)c2ccccc72)c2ccccc62)c2ccccc52)cc1",
-}
+// otherStructure is a molecule whose Kekulé structure is another one than RDKit's.
+const otherStructure = "CC(C)(c1ccccc1)c1ccc(Oc2ccc3c4nc5nc(nc6nc(nc7nc(nc(n4)c3c2)c2ccccc72)c2ccccc62)c2ccccc52)cc1"
 
 // TestRDKit compares the descriptors with RDKit's.
 func TestRDKit(t *testing.T) {
@@ -68,7 +62,7 @@ func TestRDKit(t *testing.T) {
 	rows, differ := 0, map[string]int{}
 	for sc.Scan() {
 		fields := strings.Split(sc.Text(), "\t")
-		if slices.Contains(others, fields[0]) {
+		if fields[0] == otherStructure {
 			continue
 		}
 		m, err := p.Parse(fields[0])

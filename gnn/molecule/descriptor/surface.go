@@ -82,6 +82,8 @@ func (w *work) polarSurface() float64 {
 			p.inRing3 = false
 			area, known = polarAreas[p]
 		}
+		// The table has no bonds of other orders, such as dative ones.
+		known = known && neighbours == int(p.single+p.double+p.triple+p.aromatic)
 		switch {
 		case known:
 		case a.Z == 7:

@@ -2,6 +2,7 @@ package descriptor
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/specmatch/specmatch/gnn/molecule"
@@ -31,6 +32,7 @@ type work struct {
 	ptr      []int32
 	links    []link
 	rings    []ring
+	sets     []uint64 // bits of atoms and bonds, of every ring and of describeRings
 	inRing3  []bool
 	allH     []int32 // of every atom: hydrogens, those that are atoms too
 	delta    [kinds][]float64
@@ -130,68 +132,70 @@ func (w *work) weigh() {
 	}
 }
 
-// describeRings looks at the rings, alone and in pairs: a spiro atom is all that two rings share,
-// a bridgehead is an end of a path of bonds that they share, if this has more than one.
+// describeRings looks at the rings, alone and in pairs. A spiro atom is all that two rings
+// share. A bridgehead is an end of a path of two or more bonds that two rings share.
 func (w *work) describeRings() {
 	m := w.m
-	w.rings, w.inRing3 = w.rings[:0], zeros(w.inRing3, len(m.Atoms))
-	spiro, bridgehead := map[int32]bool(nil), map[int32]bool(nil)
-	for r := range m.Rings() {
+	w.rings = w.rings[:0]
+	w.inRing3 = zeros(w.inRing3, len(m.Atoms))
+	words := (max(len(m.Atoms), len(m.Bonds)) + 63) / 64
+	n := m.Rings()
+	w.sets = zeros(w.sets, (2*n+3)*words)
+	set := func(k int) []uint64 { return w.sets[k*words : (k+1)*words] }
+	spiro := set(2 * n)
+	bridgeheads := set(2*n + 1)
+	ends := set(2*n + 2)
+	for r := range n {
 		atoms, bonds := m.Ring(r)
 		x := ring{aromatic: true, saturated: true}
-		for k := range atoms {
+		atomSet := set(2 * r)
+		bondSet := set(2*r + 1)
+		for k, a := range atoms {
 			b := &m.Bonds[bonds[k]]
 			x.aromatic = x.aromatic && b.Type == molecule.Aromatic
 			x.saturated = x.saturated && b.Type == molecule.Single
-			x.hetero = x.hetero || m.Atoms[atoms[k]].Z != 6
-			w.inRing3[atoms[k]] = w.inRing3[atoms[k]] || len(atoms) == 3
+			x.hetero = x.hetero || m.Atoms[a].Z != 6
+			w.inRing3[a] = w.inRing3[a] || len(atoms) == 3
+			atomSet[a/64] |= 1 << (a % 64)
+			bondSet[bonds[k]/64] |= 1 << (bonds[k] % 64)
 		}
 		w.rings = append(w.rings, x)
 		for q := range r {
-			otherAtoms, otherBonds := m.Ring(q)
-			shared, last := 0, int32(0)
-			for _, a := range atoms {
-				if slices.Contains(otherAtoms, a) {
-					shared, last = shared+1, a
+			switch shared := overlap(atomSet, set(2*q)); {
+			case shared == 1:
+				for k := range atomSet {
+					spiro[k] |= atomSet[k] & set(2 * q)[k]
+				}
+			case shared > 2 && overlap(bondSet, set(2*q+1)) > 1:
+				w.pathEnds(ends, bondSet, set(2*q+1))
+				for k := range ends {
+					bridgeheads[k] |= ends[k]
 				}
 			}
-			switch {
-			case shared == 1:
-				spiro = insert(spiro, last)
-			case shared > 2:
-				bridgehead = w.pathEnds(bridgehead, bonds, otherBonds)
-			}
 		}
 	}
-	w.spiro, w.bridgeheads = len(spiro), len(bridgehead)
+	w.spiro = overlap(spiro, spiro)
+	w.bridgeheads = overlap(bridgeheads, bridgeheads)
 }
 
-func insert(set map[int32]bool, a int32) map[int32]bool {
-	if set == nil {
-		set = map[int32]bool{}
+// overlap returns the number of elements that two sets share.
+func overlap(a, b []uint64) (n int) {
+	for k, word := range a {
+		n += bits.OnesCount64(word & b[k])
 	}
-	set[a] = true
-	return set
+	return n
 }
 
-// pathEnds adds the atoms to a set that are at one of the bonds that two rings share, if they
-// share more than one bond.
-func (w *work) pathEnds(set map[int32]bool, bonds, other []int32) map[int32]bool {
-	times := map[int32]int{}
-	shared := 0
-	for _, k := range bonds {
-		if slices.Contains(other, k) {
-			shared++
-			times[w.m.Bonds[k].Begin]++
-			times[w.m.Bonds[k].End]++
+// pathEnds sets ends to the atoms at exactly one of the bonds that two rings share.
+func (w *work) pathEnds(ends, a, b []uint64) {
+	clear(ends)
+	for k := range a {
+		for shared := a[k] & b[k]; shared != 0; shared &= shared - 1 {
+			bond := &w.m.Bonds[k*64+bits.TrailingZeros64(shared)]
+			ends[bond.Begin/64] ^= 1 << (bond.Begin % 64)
+			ends[bond.End/64] ^= 1 << (bond.End % 64)
 		}
 	}
-	for a, n := range times {
-		if n == 1 && shared > 1 {
-			set = insert(set, a)
-		}
-	}
-	return set
 }
 
 func rings(is func(ring) bool) func(w *work) float64 {

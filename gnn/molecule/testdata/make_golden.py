@@ -4,8 +4,8 @@
     python3 make_golden.py
 
 Needs RDKit; rdkit.json was made with release 2022.09.3, and the elements Uun to
-Uuo with 2022.09.5. Of release 2026.09.1 are the elements and the molecules whose verdict or tag
-changed with it. For every line there is
+Uuo with 2022.09.5. Release 2026.09.1 gave the elements, the rings, and the molecules whose verdict
+or tag changed with it. For every line there is
 either "rejected" or atoms ([Z, tag, hydrogens, aromatic]), bonds ([begin, end,
 type, direction]) in the categories of Hu et al. (2020), rings, the SMILES of the
 Bemis-Murcko scaffold with chirality, and other spellings of the molecule. There

@@ -49,8 +49,8 @@ def line(smiles):
 
 
 def strings(f, path):
-    if ".csv" not in path:  # molecules.txt
-        yield from (row.strip() for row in f if not row.startswith("# "))
+    if ".csv" not in path:  # molecules.txt, rings.txt
+        yield from (row.split()[0] for row in f if row.strip() and not row.startswith("# "))
         return
     rows = csv.DictReader(f)
     column = next(c for c in rows.fieldnames if c in ("mol", "smiles"))
