@@ -192,10 +192,7 @@ func (p *Parser) settle(m *Molecule, places []int32) *problem {
 		places = compact(places, v.keep)
 		v.reset(m)
 	}
-	if p.Standard.Neutralise {
-		v.neutralise()
-	}
-	err := v.perceive()
+	err := v.perceive(p.Standard.Neutralise)
 	if err != nil && err.atom >= 0 {
 		err.column = int(places[err.atom])
 	}

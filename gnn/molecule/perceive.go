@@ -47,6 +47,8 @@ type perceiver struct {
 	core  []bool  // atoms in rings or between them
 	queue []int32
 
+	drawing Molecule // before perception, for neutralise
+
 	release2022 bool // see Parser
 
 	rings   ringSet
@@ -62,11 +64,21 @@ func (v *perceiver) reset(m *Molecule) {
 	v.adjacency.reset(m)
 }
 
-// perceive does all of it, in RDKit's order.
-func (v *perceiver) perceive() *problem {
+// rewriteDrawing rewrites ways of drawing: of pentavalent atoms, and of bonds to metals.
+func (v *perceiver) rewriteDrawing() {
 	v.normalise()
 	if !v.release2022 {
 		v.makeDative()
+	}
+}
+
+// perceive works out everything, in RDKit's order. If it is to neutralise and has removed
+// charges, it starts again from the drawing.
+func (v *perceiver) perceive(neutralise bool) *problem {
+	v.rewriteDrawing()
+	if neutralise {
+		v.drawing.Atoms = append(v.drawing.Atoms[:0], v.m.Atoms...)
+		v.drawing.Bonds = append(v.drawing.Bonds[:0], v.m.Bonds...)
 	}
 	if err := v.settleValences(); err != nil {
 		return err
@@ -88,6 +100,11 @@ func (v *perceiver) perceive() *problem {
 		return err
 	}
 	v.cleanStereo(true)
+	if neutralise && v.neutralise(v.drawing.Atoms) {
+		copy(v.m.Atoms, v.drawing.Atoms)
+		copy(v.m.Bonds, v.drawing.Bonds)
+		return v.perceive(false)
+	}
 	v.note()
 	return nil
 }

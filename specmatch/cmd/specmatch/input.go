@@ -53,7 +53,7 @@ func (in *input) Register(f *cli.FlagSet) {
 	cli.Var(f, &in.Ignore, "ignore", setting.List(setting.Text),
 		"`columns` or keys A,B to leave out though their names sound like a part of a graph, such as weight")
 	f.BoolVar(&in.Standard.LargestFragment, "largest-fragment", false,
-		"leave out all of a molecule but its largest fragment, such as the counter-ion of a salt")
+		"keep only the largest fragment of a molecule, organic ones first, which removes the counter-ions of salts")
 	f.BoolVar(&in.Standard.Neutralise, "neutralise", false,
 		"take charges off a molecule that hydrogens can take off, as of acids and amines")
 	f.Check(func() error {
