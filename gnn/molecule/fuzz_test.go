@@ -86,7 +86,7 @@ func wellFormed(t *testing.T, m *Molecule) {
 			t.Fatalf("two bonds %d-%d", b.Begin, b.End)
 		}
 		seen[pair] = true
-		if b.Type < Single || b.Type > Dative || b.Direction < NoDirection || b.Direction > Down {
+		if b.Type < Single || b.Type > AnyOrder || b.Direction < NoDirection || b.Direction > Down {
 			t.Fatalf("bond %+v", b)
 		}
 	}

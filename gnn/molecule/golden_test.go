@@ -177,7 +177,10 @@ func TestVerdicts(t *testing.T) {
 		"F([Fe])[Fe]":      "F has the valence 2, and at most 1 is allowed",
 		"C[Al](C)(C)(C)C":  "Al has the valence 5, and at most 3 is allowed",
 		"C[#]":             "']' where an atomic number is expected",
-		"C~C":              "'~' has no meaning here",
+		"C~~C":             "a bond where an atom is expected",
+		"CC(=O) Oc1ccccc1": "column 8: text follows a blank",
+		"C\nCC":            "column 3: text follows a blank",
+		"CC |a":            "column 4: text follows a blank",
 		"C<C":              "'<' has no meaning here",
 		"CCO>>CC=O":        "column 4: a reaction, and not one molecule",
 		"CC.O>[Pd]>CCO":    "column 5: a reaction, and not one molecule",
@@ -206,6 +209,7 @@ func TestRelease2026(t *testing.T) {
 		{"[cH-]12[cH]3[cH]4[cH]5[cH]16.[Fe+]23456", "111110", "-", [][2]int32{{0, 5}, {1, 5}, {2, 5}, {3, 5}, {4, 5}}, Unspecified},
 		{"[cH]1([Fe])ccccc1", "1011111", "-", [][2]int32{{0, 1}}, Unspecified},
 		{"C[H-]", "00", "0", nil, Unspecified},
+		{"C[N@H+]1CC[C@H](Nc2ncccn2)CC1", "00000011111100", "", nil, Clockwise}, // a protonated nitrogen keeps its configuration
 		{"F[C@AL](Cl)(Br)I", "00000", "", nil, Other},
 	} {
 		for _, old := range []bool{false, true} {

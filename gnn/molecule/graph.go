@@ -97,7 +97,7 @@ var atomColumns = map[string]column{
 var bondColumns = map[string]column{
 	"order": {func(m *Molecule, k int) int {
 		switch t := m.Bonds[k].Type; t {
-		case Dative:
+		case Dative, AnyOrder:
 			return int(Single)
 		case Quadruple:
 			return feature.BondTypes
@@ -106,7 +106,7 @@ var bondColumns = map[string]column{
 		}
 	}, "is quadruple"},
 	"direction":    {category: func(m *Molecule, k int) int { return int(m.Bonds[k].Direction) }},
-	"type":         {category: func(m *Molecule, k int) int { return int(m.Bonds[k].Type) }},
+	"type":         {category: func(m *Molecule, k int) int { return int(min(m.Bonds[k].Type, Dative)) }},
 	"conjugated":   {category: func(m *Molecule, k int) int { return yes(m.Bonds[k].Conjugated) }},
 	"bond in ring": {category: func(m *Molecule, k int) int { return yes(m.Bonds[k].InRing) }},
 	"stereo":       {category: func(m *Molecule, k int) int { return strings.IndexByte("\x00EZ", m.Bonds[k].CIP()) }},

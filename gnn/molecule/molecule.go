@@ -38,10 +38,11 @@ const (
 	Aromatic
 	Quadruple // not known to the network: [Molecule.Graph] refuses it
 	Dative    // both electrons are those of the first atom; to the network a single bond
+	AnyOrder  // ~, of unknown order, without a part in valences; to the network a dative bond
 )
 
 // halves is twice the order of a bond, as valences are summed.
-var halves = [...]int32{Single: 2, Double: 4, Triple: 6, Aromatic: 3, Quadruple: 8, Dative: 2}
+var halves = [...]int32{Single: 2, Double: 4, Triple: 6, Aromatic: 3, Quadruple: 8, Dative: 2, AnyOrder: 0}
 
 // halvesAt is what the bond adds to twice the valence of one of its atoms: a dative bond
 // adds nothing to that of the atom that gives.
@@ -158,8 +159,9 @@ type Parser struct {
 }
 
 // Parse reads one molecule, as RDKit's MolFromSmiles does: see the package
-// comment. Blanks around the string are ignored, and what follows the first
-// blank is a name and is not read. The molecule is the parser's own and is
+// comment. Blanks around the string are ignored. An extension of CXSMILES,
+// between bars and behind a blank, is not read, nor is what follows it. Other
+// text behind a blank is an error. The molecule is the parser's own and is
 // overwritten by the next call; [Molecule.Clone] keeps it. An error is an
 // [*Error].
 func (p *Parser) Parse(smiles string) (*Molecule, error) {

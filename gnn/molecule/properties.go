@@ -96,7 +96,11 @@ func (v *perceiver) hybridisation(i, n int32) Hybridisation {
 	}
 	orbitals := n
 	if a.Z < 89 {
-		orbitals -= v.degree(i) - v.bonds(i)
+		for _, l := range v.of(i) {
+			if b := &v.m.Bonds[l.bond]; b.Type == Dative && b.Begin == i {
+				orbitals--
+			}
+		}
 	}
 	if a.Z > 1 && a.Z < 89 {
 		outer, total, charge := int32(elements[a.Z].outer), a.totalValence(), int32(a.Charge)

@@ -19,6 +19,9 @@ type smilesReader struct {
 	text string
 	pos  int
 
+	behind    int  // where the text behind the SMILES and a blank begins
+	extension bool // this is none, or an extension
+
 	mol       Molecule
 	columns   []int32 // of every atom
 	degree    []int32 // of every atom, without the bonds that close rings
@@ -79,6 +82,9 @@ func (r *smilesReader) read(smiles string) (*Molecule, *problem) {
 	if err := r.chain(); err != nil {
 		return nil, err
 	}
+	if !r.extension {
+		return nil, r.problem(r.behind, "text follows a blank; only an extension of CXSMILES, |…|, may")
+	}
 	if err := r.closeRings(); err != nil {
 		return nil, err
 	}
@@ -86,16 +92,18 @@ func (r *smilesReader) read(smiles string) (*Molecule, *problem) {
 }
 
 func (r *smilesReader) reset(smiles string) {
-	isBlank := func(c rune) bool { return c <= ' ' }
-	start := strings.IndexFunc(smiles, func(c rune) bool { return !isBlank(c) })
+	notBlank := func(c rune) bool { return !isBlank(c) }
+	start := strings.IndexFunc(smiles, notBlank)
 	if start < 0 {
 		start = len(smiles)
 	}
-	end := len(smiles)
-	if n := strings.IndexFunc(smiles[start:], isBlank); n >= 0 {
-		end = start + n
+	r.text = smiles[:start+len(beforeBlank(smiles[start:]))]
+	r.pos = start
+	r.behind = len(smiles)
+	if n := strings.IndexFunc(smiles[len(r.text):], notBlank); n >= 0 {
+		r.behind = len(r.text) + n
 	}
-	r.text, r.pos = smiles[:end], start
+	r.extension = isExtension(smiles[r.behind:])
 	r.mol.Atoms, r.mol.Bonds = r.mol.Atoms[:0], r.mol.Bonds[:0]
 	r.columns, r.degree, r.lastDigit = r.columns[:0], r.degree[:0], r.lastDigit[:0]
 	r.branches, r.closures, r.digits = r.branches[:0], r.closures[:0], r.digits[:0]
@@ -103,6 +111,22 @@ func (r *smilesReader) reset(smiles string) {
 		r.open = map[int32]int32{}
 	}
 	clear(r.open)
+}
+
+func isBlank(c rune) bool { return c <= ' ' }
+
+func beforeBlank(text string) string {
+	if n := strings.IndexFunc(text, isBlank); n >= 0 {
+		return text[:n]
+	}
+	return text
+}
+
+// isExtension reports whether the text behind a SMILES is none, or begins with an extension
+// of CXSMILES, which stands between two bars.
+func isExtension(text string) bool {
+	rest, bar := strings.CutPrefix(text, "|")
+	return text == "" || bar && strings.Contains(rest, "|")
 }
 
 func (r *smilesReader) problem(pos int, format string, args ...any) *problem {
@@ -161,7 +185,7 @@ func (r *smilesReader) chain() *problem {
 			r.pos++
 			expect = anAtom
 			continue
-		case '-', '=', '#', '$', ':', '/', '\\', '<':
+		case '-', '=', '#', '$', ':', '~', '/', '\\', '<':
 			if c == '<' && !strings.HasPrefix(r.text[r.pos:], "<-") {
 				break
 			}
@@ -221,7 +245,7 @@ func (r *smilesReader) chain() *problem {
 }
 
 // bondTypes are the orders of the bond symbols.
-var bondTypes = [128]BondType{'-': Single, '=': Double, '#': Triple, '$': Quadruple, ':': Aromatic}
+var bondTypes = [128]BondType{'-': Single, '=': Double, '#': Triple, '$': Quadruple, ':': Aromatic, '~': AnyOrder}
 
 func (r *smilesReader) bond(c byte) bondSpec {
 	r.pos++
@@ -229,7 +253,7 @@ func (r *smilesReader) bond(c byte) bondSpec {
 	case '<': // <-
 		r.pos++
 		return bondSpec{typ: Dative, ordered: true, backward: true}
-	case '-', '=', '#', '$', ':':
+	case '-', '=', '#', '$', ':', '~':
 		if c == '-' && r.peek() == '>' {
 			r.pos++
 			return bondSpec{typ: Dative, ordered: true}
@@ -449,7 +473,7 @@ func (r *smilesReader) atom() (Atom, *problem) {
 		a.Z, a.Aromatic = aromaticSymbol(c), true
 	case c == '>':
 		return a, r.problem(r.pos, "a reaction, and not one molecule: want its reactants or its products alone")
-	case strings.IndexByte("~<!&,;@+", c) >= 0:
+	case strings.IndexByte("<!&,;@+", c) >= 0:
 		return a, r.problem(r.pos, "%q has no meaning here: this is SMILES, and not SMARTS", c)
 	case c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z':
 		return a, r.problem(r.pos, "%q is not an atom that may stand without brackets", c)

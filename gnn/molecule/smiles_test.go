@@ -31,7 +31,7 @@ func sketch(m *Molecule) string {
 		b.WriteByte(' ')
 	}
 	for _, x := range m.Bonds {
-		fmt.Fprintf(&b, "%d%s%s%d ", x.Begin, []string{"-", "=", "#", ":", "$"}[x.Type], []string{"", "/", `\`}[x.Direction], x.End)
+		fmt.Fprintf(&b, "%d%s%s%d ", x.Begin, []string{"-", "=", "#", ":", "$", ">", "~"}[x.Type], []string{"", "/", `\`}[x.Direction], x.End)
 	}
 	return strings.TrimSpace(b.String())
 }
@@ -40,7 +40,8 @@ func TestParse(t *testing.T) {
 	for smiles, want := range map[string]string{
 		"C":                      "Ch4",
 		" \tCC\t":                "Ch3 Ch3 0-1",
-		"CO methanol":            "Ch3 Oh1 0-1",
+		"CO |^1:0| methanol":     "Ch3 Oh1 0-1",
+		"CC~CC":                  "Ch3 Ch3 Ch3 Ch3 0-1 1~2 2-3",
 		"C(C)(F)Br":              "Ch1 Ch3 F Br 0-1 0-2 0-3",
 		"C=C.C#N":                "Ch2 Ch2 Ch1 N 0=1 2#3",
 		"[U]$[U]":                "U U 0$1",
@@ -129,7 +130,6 @@ func TestErrors(t *testing.T) {
 		{"C%(123456)", 2, "% is not followed by a ring number: %10 to %99 or %(0) to %(99999)"},
 		{"CX", 2, "'X' is not an atom that may stand without brackets"},
 		{"C?", 2, "'?' is not an atom"},
-		{"C~C", 2, "'~' has no meaning here: this is SMILES, and not SMARTS"},
 		{"C@C", 2, "'@' has no meaning here: this is SMILES, and not SMARTS"},
 		{"[C", 1, "the bracket is not closed"},
 		{"[", 2, "the end where an element is expected"},

@@ -445,6 +445,8 @@ func (v *perceiver) mayBeCentre(i int32) bool {
 	switch {
 	case degree+h > 4 || degree+h < 3:
 		return false
+	case slices.ContainsFunc(v.of(i), func(l link) bool { return v.m.Bonds[l.bond].Type == AnyOrder }):
+		return false
 	case degree < 3:
 		return a.Z == 15 || a.Z == 33
 	case degree == 4 || h == 1:
@@ -645,7 +647,11 @@ func (v *perceiver) ringCentre(i int32) bool {
 		return s.candidate[i] == 2
 	}
 	s.candidate[i] = 1
-	if a.Z == 7 && v.degree(i) == 3 && !v.inRingOf3(i) && !v.bridgehead(i) {
+	neighbours := v.degree(i)
+	if !v.release2022 { // the nitrogen of a protonated amine does not turn over
+		neighbours += int32(a.hydrogens())
+	}
+	if a.Z == 7 && neighbours == 3 && !v.inRingOf3(i) && !v.bridgehead(i) {
 		return false
 	}
 	var outside [2]int32

@@ -180,11 +180,11 @@ func (a *Atom) allowance() (e *element, less int32) {
 	return a.isoelectronic(), 0
 }
 
-// bonds counts the bonds of an atom but for dative ones in which it gives.
+// bonds counts the bonds of an atom except those of any order and the dative ones in which it gives.
 func (v *perceiver) bonds(i int32) int32 {
 	n := v.degree(i)
 	for _, l := range v.of(i) {
-		if b := &v.m.Bonds[l.bond]; b.Type == Dative && b.Begin == i {
+		if b := &v.m.Bonds[l.bond]; b.Type == AnyOrder || b.Type == Dative && b.Begin == i {
 			n--
 		}
 	}

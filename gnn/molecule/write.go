@@ -86,7 +86,7 @@ func (w *smilesWriter) write(i int32) {
 
 func (w *smilesWriter) bond(from int32, l link) {
 	b := &w.m.Bonds[l.bond]
-	symbol := map[BondType]string{Single: "-", Double: "=", Triple: "#", Aromatic: ":", Quadruple: "$", Dative: "->"}[b.Type]
+	symbol := map[BondType]string{Single: "-", Double: "=", Triple: "#", Aromatic: ":", Quadruple: "$", Dative: "->", AnyOrder: "~"}[b.Type]
 	d := b.Direction
 	if b.Begin != from {
 		d = d.reversed()

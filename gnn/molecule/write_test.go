@@ -2,6 +2,7 @@ package molecule
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -31,6 +32,20 @@ func TestWrite(t *testing.T) {
 		if m, err := p.ParseMolfile(g.Molfile); err == nil {
 			check(g.SMILES, m.Clone())
 		}
+	}
+	for _, smiles := range []string{"C[N@H+]1CC[C@H](Nc2ncccn2)CC1", "C[N@@H+]1CC[C@H](Nc2ncccn2)CC1", "CC~CC", "c1ccccc1~[Fe]"} {
+		m, err := p.Parse(smiles)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tags := 0
+		for _, a := range m.Atoms {
+			tags += yes(a.Chirality != Unspecified)
+		}
+		if want := 2 * strings.Count(smiles, "[N@"); tags != want {
+			t.Errorf("%s: %d tags, want %d", smiles, tags, want)
+		}
+		check(smiles, m.Clone())
 	}
 	if n < 600 {
 		t.Errorf("only %d molecules", n)

@@ -3,9 +3,12 @@ package descriptor
 import "github.com/specmatch/specmatch/gnn/molecule"
 
 // Crippen computes the octanol-water partition coefficient and the molar refractivity of molecules as sums over
-// their atoms, hydrogens among them, by the atom types of Wildman and Crippen. Values are those of RDKit's MolLogP and
+// their atoms, hydrogens included, by the atom types of Wildman and Crippen. Values are those of RDKit's MolLogP and
 // MolMR (release 2026.09), which fixes the order in which types are tried where the paper leaves it open. It keeps
 // its memory between calls; the zero Crippen is ready for use.
+//
+// RDKit stops after 1,000 matches of a type's pattern, and an atom may match in several ways, so
+// that its values are too small in magnitude for a chain of 500 carbons. There is no such bound here.
 //
 //	S. A. Wildman, G. M. Crippen, Prediction of physicochemical parameters by atomic
 //	contributions, J. Chem. Inf. Comput. Sci. 39 (1999) 868–873.

@@ -156,9 +156,27 @@ func TestStarAndChain(t *testing.T) {
 	}
 }
 
+// TestLongChain: each CH₂ adds the same, also where RDKit has stopped matching.
+func TestLongChain(t *testing.T) {
+	var c descriptor.Crippen
+	for _, n := range []int{100, 600, 1100} {
+		m, err := molecule.Parse(strings.Repeat("C", n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		// CH₃ and CH₂ are of type C1, their hydrogens of type H1.
+		logP, refraction := c.Compute(m)
+		wantLogP := float64(n)*0.1441 + float64(2*n+2)*0.123
+		wantRefraction := float64(n)*2.503 + float64(2*n+2)*1.057
+		if math.Abs(logP-wantLogP) > 1e-9 || math.Abs(refraction-wantRefraction) > 1e-9 {
+			t.Errorf("%d carbons: %v and %v, want %v and %v", n, logP, refraction, wantLogP, wantRefraction)
+		}
+	}
+}
+
 // FuzzCompute: descriptors are finite and do not depend on the molecules before.
 func FuzzCompute(f *testing.F) {
-	for _, s := range []string{"CCO", "*", "[BH4-]", "C1CC1.[Na+]", "F/C=C/[C@H](N)O", "*1***:*1", "[H][H]", "N->[Pt]", "C$C"} {
+	for _, s := range []string{"CCO", "*", "[BH4-]", "C1CC1.[Na+]", "F/C=C/[C@H](N)O", "*1***:*1", "[H][H]", "N->[Pt]", "C$C", "c1ccccc1~[Fe]", "C~C"} {
 		f.Add(s)
 	}
 	var p molecule.Parser

@@ -16,7 +16,7 @@ const (
 )
 
 var lengths = [...]int32{molecule.Single: 12, molecule.Double: 6, molecule.Triple: 4, molecule.Aromatic: 8,
-	molecule.Quadruple: 3, molecule.Dative: 12}
+	molecule.Quadruple: 3, molecule.Dative: 12, molecule.AnyOrder: 12}
 
 // findDistances fills w.distance, by a search from every atom that keeps the atoms that wait in
 // buckets by their distances.

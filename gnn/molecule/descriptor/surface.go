@@ -105,7 +105,7 @@ func (w *work) surface() float64 {
 	for i := range w.m.Bonds {
 		b := &w.m.Bonds[i]
 		r, s := w.radius(b.Begin), w.radius(b.End)
-		short := [...]float64{molecule.Aromatic: 0.1, molecule.Double: 0.2, molecule.Triple: 0.3, molecule.Dative: 0}[b.Type]
+		short := [...]float64{molecule.Aromatic: 0.1, molecule.Double: 0.2, molecule.Triple: 0.3, molecule.AnyOrder: 0}[b.Type]
 		if b.Type == molecule.Aromatic && !b.InRing {
 			short = 0
 		}

@@ -183,7 +183,7 @@ func invariant(a *molecule.Atom, hydrogens int32) uint32 {
 // bondInvariant numbers the bonds as RDKit does.
 func (g *Morgan) bondInvariant(b *molecule.Bond) int32 {
 	order := [...]int32{molecule.Single: 1, molecule.Double: 2, molecule.Triple: 3, molecule.Quadruple: 4,
-		molecule.Aromatic: 12, molecule.Dative: 17}[b.Type]
+		molecule.Aromatic: 12, molecule.Dative: 17, molecule.AnyOrder: 0}[b.Type]
 	if cip := b.CIP(); g.Chirality && cip != 0 {
 		order = 100 + 10*order + 2
 		if cip == 'E' {

@@ -3,7 +3,8 @@
 
     python3 rdkit_digests.py TABLES FILE ...
 
-for tables with SMILES (.csv.gz) and lists of them; testdata/digests is of molecules.txt.
+for tables with SMILES (.csv.gz) and lists of them; testdata/digests is of molecules.txt, anyorder.txt
+and rings.txt.
 TABLES, a folder, gets a NAME.tsv for each file with a line for every molecule that was not in
 a file before:
 
