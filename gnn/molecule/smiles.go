@@ -19,8 +19,7 @@ type smilesReader struct {
 	text string
 	pos  int
 
-	behind    int  // where the text behind the SMILES and a blank begins
-	extension bool // this is none, or an extension
+	extension bool // only an extension, if anything, follows the text and a blank
 
 	mol       Molecule
 	columns   []int32 // of every atom
@@ -83,7 +82,7 @@ func (r *smilesReader) read(smiles string) (*Molecule, *problem) {
 		return nil, err
 	}
 	if !r.extension {
-		return nil, r.problem(r.behind, "text follows a blank; only an extension of CXSMILES, |…|, may")
+		return nil, r.problem(len(r.text), "a blank in a SMILES, behind which only an extension |…| may follow")
 	}
 	if err := r.closeRings(); err != nil {
 		return nil, err
@@ -99,11 +98,7 @@ func (r *smilesReader) reset(smiles string) {
 	}
 	r.text = smiles[:start+len(beforeBlank(smiles[start:]))]
 	r.pos = start
-	r.behind = len(smiles)
-	if n := strings.IndexFunc(smiles[len(r.text):], notBlank); n >= 0 {
-		r.behind = len(r.text) + n
-	}
-	r.extension = isExtension(smiles[r.behind:])
+	r.extension = isExtension(strings.TrimFunc(smiles[len(r.text):], isBlank))
 	r.mol.Atoms, r.mol.Bonds = r.mol.Atoms[:0], r.mol.Bonds[:0]
 	r.columns, r.degree, r.lastDigit = r.columns[:0], r.degree[:0], r.lastDigit[:0]
 	r.branches, r.closures, r.digits = r.branches[:0], r.closures[:0], r.digits[:0]

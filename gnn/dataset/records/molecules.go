@@ -157,13 +157,6 @@ func (r *reader) openCSV() (next func() (*Record, error), err error) {
 		text := strings.TrimSpace(rows.Row[column])
 		rec.body = smiles(text)
 		rec.size = len(text)
-		if blank := strings.IndexAny(text, " \t\r\n"); blank >= 0 &&
-			!strings.HasPrefix(strings.TrimSpace(text[blank:]), "|") {
-			rec.Err = rows.Bad(column, fmt.Sprintf(
-				"column %d: a blank in a SMILES, behind which only an extension |…| may follow",
-				blank+1,
-			))
-		}
 		rec.take(rows, id, fields)
 		return rec, nil
 	}, nil
