@@ -237,16 +237,7 @@ func isomorphic(a, b *refinedGraph) bool {
 		ofColor[color] = append(ofColor[color], int32(v))
 	}
 	order, parent := a.searchOrder(ofColor)
-	m := mapping{
-		a:        a,
-		b:        b,
-		image:    make([]int32, n),
-		preimage: make([]int32, n),
-	}
-	for i := range n {
-		m.image[i] = unmapped
-		m.preimage[i] = unmapped
-	}
+	m := newMapping(a, b)
 	cursor := make([]int, n+1) // the next candidate at every depth
 	tries := maxTries + 100*n
 	for depth := 0; depth < n; {
@@ -256,6 +247,7 @@ func isomorphic(a, b *refinedGraph) bool {
 			v := m.image[p]
 			candidates = b.adj[b.ptr[v]:b.ptr[v+1]]
 		}
+		// The next candidate that fits.
 		found := false
 		for !found && cursor[depth] < len(candidates) {
 			v := candidates[cursor[depth]]
@@ -278,6 +270,7 @@ func isomorphic(a, b *refinedGraph) bool {
 			cursor[depth] = 0
 			continue
 		}
+		// None does: go back to the node before.
 		depth--
 		if depth < 0 {
 			return false
@@ -329,6 +322,16 @@ const unmapped = -1
 type mapping struct {
 	a, b            *refinedGraph
 	image, preimage []int32
+}
+
+func newMapping(a, b *refinedGraph) *mapping {
+	n := a.Nodes()
+	return &mapping{
+		a:        a,
+		b:        b,
+		image:    slices.Repeat([]int32{unmapped}, n),
+		preimage: slices.Repeat([]int32{unmapped}, n),
+	}
 }
 
 // fits reports whether node u of a may be mapped to node v of b: their features are equal, and so are

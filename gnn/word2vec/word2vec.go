@@ -293,8 +293,8 @@ func (t *trainer) start(rng *rand.Rand) {
 		return v
 	}
 	t.Words = draw(t.corpus.Words)
-	for w, kept := range t.kept {
-		if !kept {
+	for w, frequent := range t.kept {
+		if !frequent {
 			clear(t.row(t.Words, int32(w)))
 		}
 	}

@@ -12,19 +12,19 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// What a file may ask for. The library takes what a file says of itself at its word, and
+// Bounds of what a file may ask for. The library believes what a file says of itself, and
 // neither a failed allocation nor an overflow of the stack can be caught.
 const (
 	maxFooter  = 16 << 20  // bytes
-	maxMeta    = 128 << 20 // bytes of memory of what a footer or a page's header becomes
+	maxMeta    = 128 << 20 // bytes of memory that a decoded footer or page header takes
 	maxPage    = 64 << 20  // bytes of a page, uncompressed
-	maxValues  = 8 << 20   // of a page
-	maxGroup   = 512 << 20 // bytes of memory of the largest pages of all columns together
-	maxNesting = 32        // of values in Thrift's encoding, and of columns
+	maxValues  = 8 << 20   // values of a page
+	maxGroup   = 512 << 20 // bytes of memory that the largest pages of all columns take together
+	maxNesting = 32        // depth of values in Thrift's encoding, and of columns
 )
 
-// checkFooter returns an error unless the footer of a file of size bytes is whole, and what
-// it describes within bounds.
+// checkFooter returns an error unless the footer of a file of size bytes is complete and
+// describes nothing beyond the bounds.
 func checkFooter(r io.ReaderAt, size int64) error {
 	tail := make([]byte, 8)
 	if size < 12 {
@@ -42,11 +42,21 @@ func checkFooter(r io.ReaderAt, size int64) error {
 	case n > maxFooter:
 		return fmt.Errorf("its footer has %d bytes: at most %d are read", n, maxFooter)
 	}
-	t := thriftWalk{in: make([]byte, n)}
-	if _, err := r.ReadAt(t.in, size-8-n); err != nil {
+	footer := make([]byte, n)
+	if _, err := r.ReadAt(footer, size-8-n); err != nil {
 		return err
 	}
-	var children []int64 // of the elements of the schema
+	if err := checkMetadata(footer); err != nil {
+		return fmt.Errorf("its footer: %w", err)
+	}
+	return nil
+}
+
+// checkMetadata returns an error unless a footer is well-formed, and has as many chunks of columns as
+// its row groups need.
+func checkMetadata(footer []byte) error {
+	t := thriftWalk{in: footer}
+	var children []int64 // how many each element of the schema has
 	var groups, chunks int
 	t.begin = func(path uint64) {
 		switch path {
@@ -65,15 +75,16 @@ func checkFooter(r io.ReaderAt, size int64) error {
 	}
 	t.structure(0, 0)
 	if t.err != nil {
-		return fmt.Errorf("its footer: %w", t.err)
+		return t.err
 	}
-	var open []int64 // groups of columns: how many of each are still to come
+	// The schema lists a tree in depth-first order.
+	var open []int64 // how many children of each group of columns are still to come
 	leaves := 0
 	for _, n := range children {
 		if n > 0 {
 			open = append(open, n)
 			if len(open) > maxNesting {
-				return fmt.Errorf("its columns are nested deeper than %d", maxNesting)
+				return fmt.Errorf("columns are nested deeper than %d", maxNesting)
 			}
 			continue
 		}
@@ -87,7 +98,7 @@ func checkFooter(r io.ReaderAt, size int64) error {
 		}
 	}
 	if leaves*groups > chunks {
-		return fmt.Errorf("its footer: %d groups of rows with %d columns, but %d chunks of columns",
+		return fmt.Errorf("%d row groups with %d columns, but %d chunks of columns",
 			groups, leaves, chunks)
 	}
 	return nil
@@ -223,7 +234,7 @@ func announced(header *format.PageHeader) int64 {
 	return 0
 }
 
-// Places in a file's metadata: the numbers of the fields on the way, one byte each.
+// Paths in a file's metadata: the numbers of the fields on the path, one byte each.
 const (
 	pathSchema   = 0x02
 	pathChildren = 0x0205
@@ -231,12 +242,12 @@ const (
 	pathChunks   = 0x0401
 )
 
-// thriftWalk walks through a structure in Thrift's compact encoding, of which it makes nothing,
-// up to the first error. See
+// thriftWalk walks through a structure in Thrift's compact encoding up to the first error,
+// without decoding it. See
 // https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md.
 type thriftWalk struct {
 	in     []byte
-	memory int64                      // bytes that a reader of it takes, about
+	memory int64                      // estimate of the bytes that the decoded structure takes
 	begin  func(path uint64)          // if set, called for every structure in a list
 	number func(path uint64, v int64) // if set, called for every integer
 	err    error
@@ -348,8 +359,7 @@ func (t *thriftWalk) value(kind byte, path uint64, depth int) {
 	}
 }
 
-// elements checks that n elements of so many bytes at least are there, and that they fit
-// into memory.
+// elements fails unless n elements of at least so many bytes are there and fit into memory.
 func (t *thriftWalk) elements(n, bytes uint64, path uint64) {
 	if n > uint64(len(t.in))/bytes {
 		t.fail("a list of %d where %d bytes are left", n, len(t.in))

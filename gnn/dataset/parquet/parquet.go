@@ -1,7 +1,9 @@
-// Package parquet reads tables from Parquet files, as the CSV text that package dataset
-// takes, and writes rows of numbers to them.
+// Package parquet reads tables from Parquet files as CSV text, which package records reads,
+// and writes rows of numbers to them.
 //
-// It stands apart because its reader of the format is larger than package dataset itself.
+// It is a package of its own because the library for the format is larger than package
+// dataset itself. That library believes what a file says of itself. Before it reads a file,
+// this package therefore compares every size and count with the bytes that are there.
 package parquet
 
 import (
@@ -23,16 +25,15 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// Text is the table in a Parquet file as the text of a CSV file with a header. It has the
-// columns of numbers (decimal ones as exact as they are), texts, truth values (0 and 1),
-// and dates and times as ISO 8601 has them. Bytes that are no text are written in hexadecimal, and
-// the zeros that pad texts are dropped. Lists and structures are skipped. A missing
-// value is empty.
+// Text reads the table in a Parquet file as the text of a CSV file with a header. It has the
+// columns of numbers (with all decimals), texts, truth values (0 and 1), and dates and times
+// in the formats of ISO 8601. Bytes that are no text are written in hexadecimal, and the zeros
+// that pad texts are dropped. Lists and structures are skipped. A missing value is empty.
 type Text struct {
 	file   *os.File
 	rows   parquet.RowReader            // nil if there are none
-	left   int64                        // how many rows are to come
-	column []int                        // in the text, of the file's columns; -1 is left out
+	left   int64                        // how many rows are still to come
+	column []int                        // the places of the file's columns in the text, -1 if skipped
 	format []func(parquet.Value) string // of the columns in the text
 	line   []string
 	buffer []parquet.Row
@@ -40,7 +41,7 @@ type Text struct {
 	csv    *csv.Writer // to text
 }
 
-// Open opens a Parquet file. Errors, also of reading, name the file; the reader closes it
+// Open opens a Parquet file. Errors, also those of reading, name the file. The reader closes it
 // at its end.
 func Open(path string) (t *Text, err error) {
 	defer recovered(path, &err)
@@ -71,7 +72,7 @@ func Open(path string) (t *Text, err error) {
 	for _, g := range p.RowGroups() {
 		x.left += g.NumRows()
 	}
-	if x.left > 0 { // the library cannot read nothing
+	if x.left > 0 { // the library fails where there are no rows
 		x.rows = parquet.NewReader(p)
 	}
 	x.csv = csv.NewWriter(&x.text)
@@ -90,27 +91,27 @@ func Open(path string) (t *Text, err error) {
 	return x, nil
 }
 
-// columns gives the columns below c their places in the text, whose header is line. The
-// types are those of all leaves of the file.
+// columns gives the columns below c their places in the text, and line their names. types are
+// the logical types of all leaves of the file.
 func (t *Text) columns(c *parquet.Column, root bool, types []format.LogicalTypeValue) {
-	for _, below := range c.Columns() {
-		if !below.Leaf() {
-			t.columns(below, false, types)
+	for _, child := range c.Columns() {
+		if !child.Leaf() {
+			t.columns(child, false, types)
 			continue
 		}
 		place := -1
-		as := formatOf(below.Type(), types[len(t.column)])
-		if root && !below.Repeated() && as != nil {
+		write := formatOf(child.Type(), types[len(t.column)])
+		if root && !child.Repeated() && write != nil {
 			place = len(t.line)
-			t.line = append(t.line, below.Name())
-			t.format = append(t.format, as)
+			t.line = append(t.line, child.Name())
+			t.format = append(t.format, write)
 		}
 		t.column = append(t.column, place)
 	}
 }
 
-// recovered makes an error of a panic: the reader does not check all that a damaged file
-// may say.
+// recovered turns a panic into an error: the library does not check everything that a damaged
+// file may say.
 func recovered(path string, err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("%s: a damaged Parquet file: %.200v", path, r)
@@ -154,65 +155,38 @@ func (t *Text) Read(p []byte) (n int, err error) {
 	return t.text.Read(p)
 }
 
-// Close closes the file. It does no harm after the end, nor twice.
+// Close closes the file. It may be called after the end, and twice.
 func (t *Text) Close() error {
 	t.file.Close()
 	return nil
 }
 
-// formatOf returns how values of a type stand in a CSV file; nil if they do not. The file's
-// name for the type is logical, which the library does not always know.
+// formatOf returns the function that writes values of a type into a CSV file, nil for a type that is
+// skipped. logical is the file's name for the type, which the library does not always know.
 func formatOf(t parquet.Type, logical format.LogicalTypeValue) func(parquet.Value) string {
 	if l := t.LogicalType(); l != nil {
 		logical = l.Value
 	}
-	integer := parquet.Value.Int64
-	if t.Kind() == parquet.Int32 {
-		integer = func(v parquet.Value) int64 { return int64(v.Int32()) }
-	}
-	isInteger := t.Kind() == parquet.Int32 || t.Kind() == parquet.Int64
+	integer := integerOf(t)
 	switch l := logical.(type) {
 	case *format.DecimalType:
-		return func(v parquet.Value) string {
-			if isInteger {
-				return decimal(big.NewInt(integer(v)), int(l.Scale))
-			}
-			b := v.ByteArray() // big-endian, in two's complement
-			n := new(big.Int).SetBytes(b)
-			if len(b) > 0 && b[0] >= 0x80 {
-				n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(8*len(b))))
-			}
-			return decimal(n, int(l.Scale))
-		}
+		return decimalFormat(int(l.Scale), integer)
 	case *format.IntType:
-		if !l.IsSigned && isInteger {
-			if t.Kind() == parquet.Int32 {
-				return func(v parquet.Value) string {
-					return strconv.FormatUint(uint64(uint32(v.Int32())), 10)
-				}
-			}
-			return func(v parquet.Value) string { return strconv.FormatUint(uint64(v.Int64()), 10) }
+		if !l.IsSigned && integer != nil {
+			return unsignedFormat(t.Kind())
 		}
 	case *format.DateType:
 		return func(v parquet.Value) string {
 			return time.Unix(integer(v)*86400, 0).UTC().Format(time.DateOnly)
 		}
 	case *format.TimestampType:
-		layout := "2006-01-02T15:04:05.999999999"
+		layout := timestampLayout
 		if l.IsAdjustedToUTC {
 			layout += "Z"
 		}
-		per := ticks(l.Unit)
-		return func(v parquet.Value) string {
-			n := integer(v)
-			return time.Unix(n/per, n%per*(1e9/per)).UTC().Format(layout)
-		}
+		return timeFormat(integer, l.Unit, layout)
 	case *format.TimeType:
-		per := ticks(l.Unit)
-		return func(v parquet.Value) string {
-			n := integer(v)
-			return time.Unix(n/per, n%per*(1e9/per)).UTC().Format("15:04:05.999999999")
-		}
+		return timeFormat(integer, l.Unit, "15:04:05.999999999")
 	case *format.UUIDType:
 		return func(v parquet.Value) string {
 			if b := v.ByteArray(); len(b) == 16 {
@@ -228,10 +202,19 @@ func formatOf(t parquet.Type, logical format.LogicalTypeValue) func(parquet.Valu
 			}
 			return strconv.FormatFloat(half(uint16(b[0])|uint16(b[1])<<8), 'g', -1, 32)
 		}
+	case *format.StringType:
+		if t.Kind() == parquet.ByteArray {
+			return func(v parquet.Value) string { return string(v.ByteArray()) }
+		}
 	case *format.BsonType, *format.VariantType, *format.GeometryType, *format.GeographyType:
 		return nil
 	}
-	switch t.Kind() {
+	return physicalFormat(t.Kind(), integer)
+}
+
+// physicalFormat is formatOf for values without a logical type.
+func physicalFormat(kind parquet.Kind, integer func(parquet.Value) int64) func(parquet.Value) string {
+	switch kind {
 	case parquet.Boolean:
 		return func(v parquet.Value) string {
 			if v.Boolean() {
@@ -241,11 +224,11 @@ func formatOf(t parquet.Type, logical format.LogicalTypeValue) func(parquet.Valu
 		}
 	case parquet.Int32, parquet.Int64:
 		return func(v parquet.Value) string { return strconv.FormatInt(integer(v), 10) }
-	case parquet.Int96: // nanoseconds of a day, and the day by Julius Caesar's count, of 1970 2440588
+	case parquet.Int96: // nanoseconds of a day, and the Julian day, which for 1970-01-01 is 2440588
 		return func(v parquet.Value) string {
 			n := v.Int96()
 			instant := time.Unix((int64(n[2])-2440588)*86400, int64(uint64(n[0])|uint64(n[1])<<32))
-			return instant.UTC().Format("2006-01-02T15:04:05.999999999")
+			return instant.UTC().Format(timestampLayout)
 		}
 	case parquet.Float:
 		return func(v parquet.Value) string {
@@ -253,15 +236,54 @@ func formatOf(t parquet.Type, logical format.LogicalTypeValue) func(parquet.Valu
 		}
 	case parquet.Double:
 		return func(v parquet.Value) string { return strconv.FormatFloat(v.Double(), 'g', -1, 64) }
-	case parquet.ByteArray:
-		if _, ok := logical.(*format.StringType); ok {
-			return func(v parquet.Value) string { return string(v.ByteArray()) }
-		}
-		return bytesAsText
-	case parquet.FixedLenByteArray:
+	case parquet.ByteArray, parquet.FixedLenByteArray:
 		return bytesAsText
 	}
 	return nil
+}
+
+// integerOf returns the function that gives values of a type as integers, nil for other types.
+func integerOf(t parquet.Type) func(parquet.Value) int64 {
+	switch t.Kind() {
+	case parquet.Int32:
+		return func(v parquet.Value) int64 { return int64(v.Int32()) }
+	case parquet.Int64:
+		return parquet.Value.Int64
+	}
+	return nil
+}
+
+// decimalFormat writes numbers of a scale, from integers or, if integer is nil, from bytes.
+func decimalFormat(scale int, integer func(parquet.Value) int64) func(parquet.Value) string {
+	return func(v parquet.Value) string {
+		if integer != nil {
+			return decimal(big.NewInt(integer(v)), scale)
+		}
+		b := v.ByteArray() // big-endian, in two's complement
+		n := new(big.Int).SetBytes(b)
+		if len(b) > 0 && b[0] >= 0x80 {
+			n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(8*len(b))))
+		}
+		return decimal(n, scale)
+	}
+}
+
+func unsignedFormat(kind parquet.Kind) func(parquet.Value) string {
+	if kind == parquet.Int32 {
+		return func(v parquet.Value) string { return strconv.FormatUint(uint64(uint32(v.Int32())), 10) }
+	}
+	return func(v parquet.Value) string { return strconv.FormatUint(uint64(v.Int64()), 10) }
+}
+
+const timestampLayout = "2006-01-02T15:04:05.999999999"
+
+// timeFormat writes times that are counted in a unit.
+func timeFormat(integer func(parquet.Value) int64, unit format.TimeUnit, layout string) func(parquet.Value) string {
+	second := ticks(unit)
+	return func(v parquet.Value) string {
+		n := integer(v)
+		return time.Unix(n/second, n%second*(1e9/second)).UTC().Format(layout)
+	}
 }
 
 // bytesAsText returns bytes as the text that they are, without the zeros that NumPy pads it with, or
@@ -278,7 +300,7 @@ func bytesAsText(v parquet.Value) string {
 	return text
 }
 
-// ticks returns how many of a unit a second has.
+// ticks returns how many units make a second.
 func ticks(u format.TimeUnit) int64 {
 	if u.Value == nil {
 		return 1e6
@@ -300,6 +322,7 @@ func decimal(n *big.Int, scale int) string {
 	return sign + digits[:len(digits)-scale] + "." + digits[len(digits)-scale:]
 }
 
+// half converts a number of 16 bits.
 func half(bits uint16) float64 {
 	sign := 1 - 2*float64(bits>>15)
 	exponent := int(bits >> 10 & 31)
@@ -341,8 +364,8 @@ func NewWriter(w io.Writer, columns []string) *Writer {
 	)}
 }
 
-// ordered is a group of columns in an order of its own. Tags of a struct would not do: a name may
-// have commas.
+// ordered is a group of columns in an order of its own. The tags of a struct cannot replace it, since
+// names may have commas.
 type ordered struct {
 	parquet.Group
 	fields []parquet.Field
@@ -351,7 +374,7 @@ type ordered struct {
 // Fields implements [parquet.Node].
 func (o ordered) Fields() []parquet.Field { return o.fields }
 
-// Write adds a row.
+// Write appends a row.
 func (w *Writer) Write(id string, row []float32) error {
 	w.row = append(w.row[:0], parquet.ByteArrayValue([]byte(id)).Level(0, 0, 0))
 	for k, v := range row {
@@ -361,5 +384,5 @@ func (w *Writer) Write(id string, row []float32) error {
 	return err
 }
 
-// Close ends the table. It does not close what the writer writes to.
+// Close ends the table. It does not close the underlying writer.
 func (w *Writer) Close() error { return w.to.Close() }

@@ -21,6 +21,9 @@ import (
 // packed bits hold a multiple of eight.
 const spareValues = 64
 
+// oldDictionary is the encoding of indices, and of the dictionary itself, that older programs write.
+const oldDictionary format.Encoding = 2
+
 // checkPayload returns an error unless every length inside a page fits what the page has: the
 // runs of levels and of indices into the dictionary, and the texts of the delta encodings. It
 // returns the number of bytes that the decoded page takes.
@@ -37,7 +40,7 @@ func checkPayload(
 		}
 		page := &header.DictionaryPageHeader.V
 		encoding := page.Encoding
-		if encoding == format.PlainDictionary {
+		if encoding == oldDictionary {
 			encoding = format.Plain
 		}
 		return checkValues(column, encoding, int(page.NumValues), data)
@@ -145,7 +148,7 @@ func checkValues(
 ) (memory int64, err error) {
 	kind := column.Type().Kind()
 	switch encoding {
-	case format.PlainDictionary, format.RLEDictionary:
+	case oldDictionary, format.RLEDictionary:
 		if len(data) == 0 {
 			return 0, nil
 		}

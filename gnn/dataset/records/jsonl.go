@@ -166,10 +166,10 @@ func (g *rawGraph) decodeLabels(list json.RawMessage) error {
 		return nil
 	}
 	g.labels = nil
-	wrong := errors.New(`"labels": want a whole number or a text for each node`)
+	errLabels := errors.New(`"labels": want a whole number or a text for each node`)
 	var labels []json.RawMessage
 	if json.Unmarshal(list, &labels) != nil {
-		return wrong
+		return errLabels
 	}
 	for _, label := range labels {
 		text := string(label)
@@ -177,10 +177,10 @@ func (g *rawGraph) decodeLabels(list json.RawMessage) error {
 		case label[0] == '"':
 			json.Unmarshal(label, &text) // which is valid, as part of a valid list
 		case !strings.ContainsAny(text[:1], "-0123456789"):
-			return wrong
+			return errLabels
 		}
 		if g.addLabel(text) != nil {
-			return wrong
+			return errLabels
 		}
 	}
 	return nil

@@ -252,29 +252,12 @@ func Read(ctx context.Context, path string, o Options, emit func(*Record) error)
 		return fmt.Errorf("dataset: %q is not a format of records; want one of %s",
 			name, strings.Join(Formats, ", "))
 	}
-	if o.Columns != nil {
-		if err := o.Columns.Check(); err != nil {
-			return err
-		}
-	}
-	categories, err := feature.ByName(o.Atoms)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r, err := newReader(ctx, path, o)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	r := &reader{
-		ctx:        ctx,
-		file:       path,
-		o:          o,
-		reading:    new(Reading),
-		categories: categories,
-	}
-	r.notes.unused = map[string]bool{}
-	if o.Reading != nil {
-		r.reading = o.Reading
-	}
-	*r.reading = Reading{ID: o.ID, Fields: o.Fields}
 	next, err := formats[index].open(r)
 	if r.text != nil {
 		defer r.text.Close()
@@ -318,6 +301,29 @@ type reader struct {
 	notes   notes
 
 	categories *feature.Set // of molecules
+}
+
+// newReader returns a reader of a file whose format has not been opened.
+func newReader(ctx context.Context, path string, o Options) (*reader, error) {
+	if o.Columns != nil {
+		if err := o.Columns.Check(); err != nil {
+			return nil, err
+		}
+	}
+	categories, err := feature.ByName(o.Atoms)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{
+		ctx:        ctx,
+		file:       path,
+		o:          o,
+		reading:    cmp.Or(o.Reading, new(Reading)),
+		categories: categories,
+	}
+	r.notes.unused = map[string]bool{}
+	*r.reading = Reading{ID: o.ID, Fields: o.Fields}
+	return r, nil
 }
 
 // setContent notes the content of the file, and returns an error unless it is wanted.
@@ -384,12 +390,7 @@ func (r *reader) stream(next func() (*Record, error), emit func(*Record)) error 
 	var wg sync.WaitGroup
 	for range workers {
 		wg.Go(func() {
-			w := &worker{o: &r.o, notes: &r.notes, categories: r.categories}
-			w.parser.Release2022 = r.o.Hu2020
-			w.parser.Standard = r.o.Standard
-			if r.o.Vector != nil {
-				w.vector = r.o.Vector()
-			}
+			w := r.newWorker()
 			for c := range work {
 				for _, rec := range c.records {
 					w.finish(rec, r.file)
@@ -444,6 +445,16 @@ type worker struct {
 	vector func(*molecule.Molecule) []float32
 
 	categories *feature.Set
+}
+
+func (r *reader) newWorker() *worker {
+	w := &worker{o: &r.o, notes: &r.notes, categories: r.categories}
+	w.parser.Release2022 = r.o.Hu2020
+	w.parser.Standard = r.o.Standard
+	if r.o.Vector != nil {
+		w.vector = r.o.Vector()
+	}
+	return w
 }
 
 // finish builds the graph of a record, or gives it an Err.

@@ -197,8 +197,8 @@ func readClassified(ctx context.Context, path string, f *os.File, sum hash.Hash)
 		return nil, err
 	}
 	sum.Reset()
-	if other, err := read("y"); err == nil {
-		return other, nil
+	if second, err := read("y"); err == nil {
+		return second, nil
 	}
 	return t, err
 }
