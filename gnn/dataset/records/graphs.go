@@ -89,7 +89,7 @@ func (g *rawGraph) build(w *worker, rec *Record) (*graph.Graph, error) {
 	if err := g.check(); err != nil {
 		return nil, err
 	}
-	columns := graph.Columns{}
+	var columns graph.Columns
 	if w.o.Columns != nil {
 		columns = *w.o.Columns
 	} else {

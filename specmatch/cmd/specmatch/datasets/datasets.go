@@ -342,11 +342,16 @@ func verify(ctx context.Context, c *call) error {
 }
 
 func stats(ctx context.Context, c *call) error {
-	t := table.New("set", table.Names("graphs", "classes", "nodes", "official", "edges", "official", "sizes", "node labels", "edge labels", "attributes", "isolated", "self-loops", "repeated")...)
+	t := table.New("set", table.Names(
+		"graphs", "classes", "nodes", "official", "edges", "official", "sizes", "node labels", "edge labels",
+		"attributes", "isolated", "self-loops", "repeated", "copies", "contradictory",
+	)...)
 	t.Caption = "Measured statistics; nodes and edges are means, beside the official ones."
 	t.Footnotes = []string{
 		"edges: distinct undirected ones, self-loops of the files included, as the official table counts",
 		"node labels: those that occur (width of their one-hot encoding)",
+		"copies: graphs that repeat another one, but for the order of nodes and for attributes",
+		"contradictory: groups of such graphs that have several classes",
 	}
 	molecules := table.New("set", table.Names("rows", "official", "dropped", "atoms", "bonds", "sizes", "tasks", "yes", "no", "missing", "scaffolds")...)
 	molecules.Caption = "Measured statistics of molecules; atoms and bonds are means, yes, no and missing count labels."
@@ -359,6 +364,10 @@ func stats(ctx context.Context, c *call) error {
 			return err
 		}
 		s := dataset.Stats(ds)
+		copies, err := findCopies(ctx, ds)
+		if err != nil {
+			return err
+		}
 		officialNodes, officialEdges := table.Text("-"), table.Text("-")
 		var wrong []string
 		o, known := dataset.OfficialStats(name)
@@ -371,12 +380,30 @@ func stats(ctx context.Context, c *call) error {
 		if s.Empty > 0 {
 			size = table.Text(fmt.Sprintf("%d, and %d without nodes", s.Graphs, s.Empty))
 		}
-		t.Add(title, size, integer(s.Classes), table.Number(s.MeanNodes(), 2), officialNodes, table.Number(s.MeanEdges(), 2), officialEdges,
-			table.Text(fmt.Sprintf("%d–%d", s.MinNodes, s.MaxNodes)), table.Text(nodeLabels(ds)), integer(ds.EdgeCategories()), integer(ds.NodeAttributes),
-			integer(s.Isolated), integer(ds.SelfLoops), integer(ds.Duplicates))
+		t.Add(title, size, integer(s.Classes),
+			table.Number(s.MeanNodes(), 2), officialNodes, table.Number(s.MeanEdges(), 2), officialEdges,
+			table.Text(fmt.Sprintf("%d–%d", s.MinNodes, s.MaxNodes)),
+			table.Text(nodeLabels(ds)), integer(ds.EdgeCategories()), integer(ds.NodeAttributes),
+			integer(s.Isolated), integer(ds.SelfLoops), integer(ds.Duplicates),
+			integer(copies.Graphs()), integer(copies.Conflicts(ds.Labels())))
 		return err
 	})
 	return errors.Join(write(c.stdout, t, molecules), err)
+}
+
+// findCopies finds the graphs that are the same by their edges and labels.
+func findCopies(ctx context.Context, ds *dataset.Dataset) (*dataset.Copies, error) {
+	columns, err := ds.Columns()
+	if err != nil {
+		return nil, err
+	}
+	columns.Attributes = 0
+	columns.Names = nil
+	labelled, err := ds.WithColumns(columns)
+	if err != nil {
+		return nil, err
+	}
+	return dataset.FindCopies(ctx, labelled.Graphs)
 }
 
 // compared returns the name of a set in a table of statistics, with a mark and an error if
