@@ -672,3 +672,108 @@ func (c *contrastCase) laplacian(u *host, theta [2]float64) float64 {
 	}
 	return total
 }
+
+// TestBiasReLU compares bias with ReLU, and its gradients, in several blocks of rows.
+func TestBiasReLU(test *testing.T) {
+	t := newFusedTest(test)
+	const rows, cols = 300, 130
+	x, bias, dy := randomHost(t.rng, rows, cols), randomHost(t.rng, 1, cols), randomHost(t.rng, rows, cols)
+	want := newHost(rows, cols)
+	copy(want.v, x.v)
+	want.addReLU(bias)
+	dx := newHost(rows, cols)
+	for i, y := range want.v {
+		if y > 0 {
+			dx.v[i] = dy.v[i]
+		}
+	}
+	fuser := backend.CapabilitiesOf(t.be).Bias
+	y, gotDX, db := t.like(want), t.like(want), t.like(bias)
+	fuser.BiasReLU(y, t.upload(x), t.upload(bias))
+	fuser.BiasReLUBackward(gotDX, db, t.upload(dy), y)
+	t.near("y", y, want)
+	t.near("dx", gotDX, dx)
+	t.near("db", db, dx.segmentSums([]int32{0, rows}))
+}
+
+// TestTrackStatistics updates running statistics by groups of many rows, of one and of none.
+func TestTrackStatistics(test *testing.T) {
+	t := newFusedTest(test)
+	const cols, momentum = 7, 0.1
+	groups := []int32{0, 5, 5, 6, 40}
+	mean, variance := randomHost(t.rng, 4, cols), randomHost(t.rng, 4, cols)
+	runningMean, runningVar := randomHost(t.rng, 1, cols), randomHost(t.rng, 1, cols)
+	gotMean, gotVar := t.upload(runningMean), t.upload(runningVar)
+	tracker := backend.CapabilitiesOf(t.be).Statistics
+	tracker.TrackStatistics(gotMean, gotVar, t.upload(mean), t.upload(variance), t.be.Indices(groups), momentum)
+	for g, bessel := range []float64{5. / 4, 0, 1, 34. / 33} {
+		if bessel == 0 {
+			continue // no rows
+		}
+		for j := range cols {
+			runningMean.v[j] += momentum * (mean.row(g)[j] - runningMean.v[j])
+			runningVar.v[j] += momentum * (bessel*variance.row(g)[j] - runningVar.v[j])
+		}
+	}
+	t.near("mean", gotMean, runningMean)
+	t.near("variance", gotVar, runningVar)
+}
+
+// TestLayerRows covers a layer with its products, with and without the next layer's, in
+// several blocks of rows, and the last layer, which sums the rows of graphs.
+func TestLayerRows(test *testing.T) {
+	t := newFusedTest(test)
+	const in, hid, out, next, kinds = 5, 9, 6, 4, 3
+	b := newFusedBatch(t.rng, 160)
+	x, counts, embedding := randomHost(t.rng, b.rows, in), randomHost(t.rng, b.rows, kinds), randomHost(t.rng, kinds, in)
+	w1, b1, w2 := randomHost(t.rng, in, hid), randomHost(t.rng, 1, hid), randomHost(t.rng, hid, out)
+	b2, scale, shift := randomHost(t.rng, 1, out), randomHost(t.rng, 1, out), randomHost(t.rng, 1, out)
+	w := randomHost(t.rng, out, next)
+	inputs := b.propagate(x, 0, false)
+	for i, v := range counts.times(embedding).v {
+		inputs.v[i] += v
+	}
+	adjacency, _ := t.adjacency(b, false)
+	operands := backend.RowsLayer{A: adjacency, X: t.upload(x), C: t.upload(counts), E: t.upload(embedding)}
+	keeper := backend.CapabilitiesOf(t.be).Rows
+	target := make([]int32, b.rows)
+	for i, j := range t.rng.Perm(b.rows) {
+		target[i] = int32(j)
+	}
+	for _, relu := range []bool{false, true} {
+		for _, product := range []bool{false, true} {
+			h := inputs.times(w1)
+			h.addReLU(b1)
+			h = h.times(w2)
+			for i := range h.v {
+				j := i % out
+				h.v[i] = (h.v[i]+b2.v[j])*scale.v[j] + shift.v[j]
+				if relu {
+					h.v[i] = max(h.v[i], 0)
+				}
+			}
+			l := operands
+			l.W1, l.B1, l.W2, l.B2 = t.upload(w1), t.upload(b1), t.upload(w2), t.upload(b2)
+			l.Scale, l.Shift, l.ReLU, l.To = t.upload(scale), t.upload(shift), relu, target
+			if product {
+				l.W = t.upload(w)
+				h = h.times(w)
+			}
+			want := newHost(h.rows, h.cols)
+			for i, j := range target {
+				copy(want.row(int(j)), h.row(i))
+			}
+			l.Y = t.like(want)
+			keeper.LayerRows(&l)
+			t.near(fmt.Sprintf("ReLU %v, product %v", relu, product), l.Y, want)
+		}
+	}
+
+	bias := randomHost(t.rng, 1, in)
+	inputs.addReLU(bias)
+	want := inputs.segmentSums(b.graphs)
+	l := operands
+	l.B1, l.Graphs, l.Y = t.upload(bias), t.be.Indices(b.graphs), t.like(want)
+	keeper.LayerRows(&l)
+	t.near("sums of graphs", l.Y, want)
+}
