@@ -113,12 +113,18 @@ type args[T float] struct {
 	adam        simd.AdamStep
 }
 
-// hugeElements is the size from which a matrix is in large pages: one whose rows are read in no order, such as
-// those that are remembered of environments.
+// hugeElements is the size from which a matrix is in large pages: one whose rows are read in no
+// order, such as those that are remembered of environments.
 const hugeElements = 8 << 20
 
 func open[T float](p tensor.Precision, k kernels[T], o options) *engine[T] {
-	e := &engine[T]{name: "cpu", precision: p, k: k, pool: newPool(o.workers), debug: backend.Debug()}
+	e := &engine[T]{
+		name:      "cpu",
+		precision: p,
+		k:         k,
+		pool:      newPool(o.workers),
+		debug:     backend.Debug(),
+	}
 	if o.bf16 {
 		e.name = "cpu-bf16"
 	}
@@ -218,11 +224,14 @@ func (p pending) Values(dst []float64) { copy(dst, p) }
 func (e *engine[T]) Indices(host []int32) *backend.Indices {
 	var x *backend.Indices
 	if n := len(e.indexFree); n > 0 {
-		x, e.indexFree = e.indexFree[n-1], e.indexFree[:n-1]
+		x = e.indexFree[n-1]
+		e.indexFree = e.indexFree[:n-1]
 	} else {
 		x = new(backend.Indices)
 	}
-	x.Host, x.Buf = host, e.pool // the buffer only marks x as in use
+	// the buffer only marks x as in use
+	x.Host = host
+	x.Buf = e.pool
 	e.indexBytes += 4 * int64(len(host))
 	return x
 }
@@ -247,7 +256,8 @@ func (e *engine[T]) FreeIndices(x *backend.Indices) {
 		panic(&backend.Error{Backend: "cpu", Op: "FreeIndices", Err: backend.ErrFreed})
 	}
 	e.indexBytes -= 4 * int64(len(x.Host))
-	x.Host, x.Buf = nil, nil
+	x.Host = nil
+	x.Buf = nil
 	if !e.debug {
 		e.indexFree = append(e.indexFree, x)
 	}
@@ -261,8 +271,11 @@ func (e *engine[T]) Capture(f func()) (backend.Step, error) {
 
 type step func()
 
-func (s step) Replay() error { s(); return nil }
-func (s step) Close() error  { return nil }
+func (s step) Replay() error {
+	s()
+	return nil
+}
+func (s step) Close() error { return nil }
 
 func (e *engine[T]) Close() error {
 	e.pool.close()

@@ -20,7 +20,8 @@ func rowsPer(elements, cols int) int { return max(1, elements/max(1, cols)) }
 
 func (e *engine[T]) Fill(dst *tensor.Tensor, v float64) {
 	t := &e.task
-	t.dst, t.alpha = e.data(dst), T(v)
+	t.dst = e.data(dst)
+	t.alpha = T(v)
 	e.pool.do((*fillTask[T])(t), len(t.dst), 2*grain)
 }
 
@@ -39,7 +40,9 @@ func (e *engine[T]) FillDiagonal(dst *tensor.Tensor, v float64) {
 func (e *engine[T]) Unary(dst *tensor.Tensor, op backend.UnaryOp, a *tensor.Tensor) {
 	backend.CheckSame("backend: Unary", dst, a)
 	t := &e.task
-	t.dst, t.a, t.unary = e.data(dst), e.data(a), e.k.unary[op]
+	t.dst = e.data(dst)
+	t.a = e.data(a)
+	t.unary = e.k.unary[op]
 	g := grain
 	switch op {
 	case backend.Exp, backend.Log, backend.Sigmoid, backend.Softplus, backend.Tanh:
@@ -66,7 +69,12 @@ func (e *engine[T]) pairs(dst *tensor.Tensor, op backend.BinaryOp, a, b *tensor.
 // a row has of its own, 0 if all rows have the same.
 func (e *engine[T]) binary(dst, a, b *tensor.Tensor, loop func(dst, a, b []T), rows, cols, perRow int) {
 	t := &e.task
-	t.dst, t.a, t.b, t.binary, t.cols, t.n = e.data(dst), e.data(a), e.data(b), loop, cols, perRow
+	t.dst = e.data(dst)
+	t.a = e.data(a)
+	t.b = e.data(b)
+	t.binary = loop
+	t.cols = cols
+	t.n = perRow
 	e.pool.do((*binaryTask[T])(t), rows, rowsPer(grain, cols))
 }
 
@@ -107,7 +115,9 @@ func (e *engine[T]) BinaryScalar(dst *tensor.Tensor, op backend.BinaryOp, a, s *
 // that repeats it stays in the first-level cache and serves all kernels.
 func (e *engine[T]) withScalar(dst *tensor.Tensor, op backend.BinaryOp, a, s *tensor.Tensor) {
 	t := &e.task
-	t.dst, t.a, t.binary = e.data(dst), e.data(a), e.k.binary[op]
+	t.dst = e.data(dst)
+	t.a = e.data(a)
+	t.binary = e.k.binary[op]
 	t.b = e.repeated[:min(len(e.repeated), len(t.dst))]
 	fill(t.b, e.data(s)[0])
 	e.pool.do((*scalarTask[T])(t), len(t.dst), grain)
@@ -125,7 +135,10 @@ func (t *scalarTask[T]) run(lo, hi int) {
 func (e *engine[T]) Affine(dst *tensor.Tensor, alpha float64, a *tensor.Tensor, c float64) {
 	backend.CheckSame("backend: Affine", dst, a)
 	t := &e.task
-	t.dst, t.alpha, t.a, t.beta = e.data(dst), T(alpha), e.data(a), T(c)
+	t.dst = e.data(dst)
+	t.alpha = T(alpha)
+	t.a = e.data(a)
+	t.beta = T(c)
 	e.pool.do((*affineTask[T])(t), len(t.dst), grain)
 }
 
@@ -133,10 +146,16 @@ type affineTask[T float] args[T]
 
 func (t *affineTask[T]) run(lo, hi int) { simd.Affine(t.dst[lo:hi], t.alpha, t.a[lo:hi], t.beta) }
 
-func (e *engine[T]) Axpby(dst *tensor.Tensor, alpha float64, a *tensor.Tensor, beta float64, b *tensor.Tensor) {
+func (e *engine[T]) Axpby(
+	dst *tensor.Tensor, alpha float64, a *tensor.Tensor, beta float64, b *tensor.Tensor,
+) {
 	backend.CheckSame("backend: Axpby", dst, a, b)
 	t := &e.task
-	t.dst, t.alpha, t.a, t.beta, t.b = e.data(dst), T(alpha), e.data(a), T(beta), e.data(b)
+	t.dst = e.data(dst)
+	t.alpha = T(alpha)
+	t.a = e.data(a)
+	t.beta = T(beta)
+	t.b = e.data(b)
 	e.pool.do((*axpbyTask[T])(t), len(t.dst), grain)
 }
 

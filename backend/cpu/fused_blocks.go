@@ -41,7 +41,8 @@ func aligned[T float](s []T, n int) []T {
 // cut cuts the graphs into blocks of about rows nodes. A graph that is larger is
 // a block by itself.
 func (s *graphBlocks[T]) cut(views []int32, rows int) {
-	s.views, s.blocks = views, s.blocks[:0]
+	s.views = views
+	s.blocks = s.blocks[:0]
 	view := 0
 	for g := 0; g < len(s.graphs)-1; {
 		lo := int(s.graphs[g])
@@ -49,7 +50,13 @@ func (s *graphBlocks[T]) cut(views []int32, rows int) {
 			view++
 		}
 		end := min(int(views[view+1]), lo+rows)
-		b := graphBlock{g0: g, g1: g + 1, lo: lo, hi: int(s.graphs[g+1]), view: view}
+		b := graphBlock{
+			g0:   g,
+			g1:   g + 1,
+			lo:   lo,
+			hi:   int(s.graphs[g+1]),
+			view: view,
+		}
 		for b.g1 < len(s.graphs)-1 && int(s.graphs[b.g1+1]) <= end {
 			b.g1++
 			b.hi = int(s.graphs[b.g1])
@@ -96,8 +103,10 @@ func addMoments(m, m2 []float64, count float64, x []float64, n float64) {
 // statistics merges the moments of the blocks into the means and biased variances
 // [V×F] of the views, block after block, in float64.
 func (s *graphBlocks[T]) statistics(mean, variance []T, f int) {
-	s.sum, s.proj = grow(s.sum, f), grow(s.proj, f)
-	m, m2 := s.sum, s.proj
+	s.sum = grow(s.sum, f)
+	s.proj = grow(s.proj, f)
+	m := s.sum
+	m2 := s.proj
 	at := 0
 	for v := range len(s.views) - 1 {
 		clear(m)
@@ -133,8 +142,10 @@ func (s *graphBlocks[T]) affine(gamma, beta, mean, variance []T, eps float64) {
 	views := len(s.views) - 1
 	s.coef = aligned(s.coef, views*2*f)
 	for v := range views {
-		mu, sigma2 := s.of(v, mean, f), s.of(v, variance, f)
-		scale, shift := s.coef[2*v*f:][:f], s.coef[(2*v+1)*f:][:f]
+		mu := s.of(v, mean, f)
+		sigma2 := s.of(v, variance, f)
+		scale := s.coef[2*v*f:][:f]
+		shift := s.coef[(2*v+1)*f:][:f]
 		for j := range f {
 			k := float64(gamma[j]) / math.Sqrt(float64(sigma2[j])+eps)
 			scale[j] = T(k)
@@ -151,7 +162,8 @@ func (s *graphBlocks[T]) normGradients(dGamma, dBeta, gamma, mean, variance []T,
 	s.coef = aligned(s.coef, (len(s.views)-1)*3*f)
 	clear(dGamma)
 	clear(dBeta)
-	s.sum, s.proj = grow(s.sum, f), grow(s.proj, f)
+	s.sum = grow(s.sum, f)
+	s.proj = grow(s.proj, f)
 	at := 0
 	for v := range len(s.views) - 1 {
 		clear(s.sum)
@@ -164,8 +176,11 @@ func (s *graphBlocks[T]) normGradients(dGamma, dBeta, gamma, mean, variance []T,
 			}
 		}
 		n := float64(s.views[v+1] - s.views[v])
-		mu, sigma2 := s.of(v, mean, f), s.of(v, variance, f)
-		k1, k2, k3 := s.coef[3*v*f:][:f], s.coef[(3*v+1)*f:][:f], s.coef[(3*v+2)*f:][:f]
+		mu := s.of(v, mean, f)
+		sigma2 := s.of(v, variance, f)
+		k1 := s.coef[3*v*f:][:f]
+		k2 := s.coef[(3*v+1)*f:][:f]
+		k3 := s.coef[(3*v+2)*f:][:f]
 		for j := range f {
 			rstd := 1 / math.Sqrt(float64(sigma2[j])+eps)
 			dGamma[j] += T(s.proj[j] * rstd)
@@ -188,7 +203,8 @@ type blockRows struct{ ptr, adj []int32 }
 func (w *blockRows) local(ptr, adj []int32, b graphBlock) {
 	first := ptr[b.lo]
 	adj = adj[first:ptr[b.hi]]
-	w.ptr, w.adj = grow(w.ptr, b.hi-b.lo+1), grow(w.adj, len(adj))
+	w.ptr = grow(w.ptr, b.hi-b.lo+1)
+	w.adj = grow(w.adj, len(adj))
 	for i, p := range ptr[b.lo : b.hi+1] {
 		w.ptr[i] = p - first
 	}

@@ -55,14 +55,16 @@ type contrastScratch[T float] struct {
 func (e *engine[T]) setContrast(c *backend.Contrast) *contrastState[T] {
 	s := &e.contrast
 	s.n, s.d = backend.CheckContrast(c)
-	s.k, s.c = &e.k, c
+	s.k = &e.k
+	s.c = c
 	s.u = e.data(c.U)
 	if c.LossC != nil {
 		s.invZ = e.data(c.InvZ)
 	}
 	if c.Match {
 		s.least = backend.LeastDegree(e.precision)
-		s.r, s.w = e.data(c.R), e.data(c.W)
+		s.r = e.data(c.R)
+		s.w = e.data(c.W)
 	}
 	if c.E != nil {
 		s.e = e.data(c.E)
@@ -77,7 +79,15 @@ func (e *engine[T]) ContrastTiles() bool { return true }
 
 // release drops the references to the operands.
 func (s *contrastState[T]) release() {
-	s.c, s.u, s.e, s.invZ, s.r, s.w, s.du, s.a, s.visit = nil, nil, nil, nil, nil, nil, nil, [2][]T{}, nil
+	s.c = nil
+	s.u = nil
+	s.e = nil
+	s.invZ = nil
+	s.r = nil
+	s.w = nil
+	s.du = nil
+	s.a = [2][]T{}
+	s.visit = nil
 }
 
 func (e *engine[T]) ContrastForward(c *backend.Contrast) {
@@ -114,7 +124,9 @@ type contrastForwardTask[T float] contrastState[T]
 // into E.
 func (t *contrastForwardTask[T]) run(lo, hi int) {
 	s := (*contrastState[T])(t)
-	n, m, d := s.n, 2*s.n, s.d
+	n := s.n
+	m := 2 * s.n
+	d := s.d
 	s.k.exact(blas.NoTrans, blas.Trans, hi-lo, m, d, 1, s.u[lo*d:], d, s.u, d, 0, s.e[lo*m:], m)
 	tau := s.c.Temperature
 	for i := lo; i < hi; i++ {
@@ -169,10 +181,13 @@ func (t *contrastMatchTask[T]) run(lo, hi int) {
 	n := s.n
 	w := s.scratch.take()
 	w.rows = aligned(w.rows, 3*n)
-	m1, m2, diff := w.rows[:n], w.rows[n:2*n], w.rows[2*n:3*n]
+	m1 := w.rows[:n]
+	m2 := w.rows[n : 2*n]
+	diff := w.rows[2*n : 3*n]
 	for i := lo; i < hi; i++ {
 		s.difference(i, m1, m2, diff)
-		u1, u2 := float64(simd.Dot(diff, m1)), float64(simd.Dot(diff, m2))
+		u1 := float64(simd.Dot(diff, m1))
+		u2 := float64(simd.Dot(diff, m2))
 		s.terms[i] = float64(simd.SumSquares(diff))
 		s.w[i] = T(2 * u1 * float64(s.r[i]) * float64(s.r[i]))
 		s.w[n+i] = T(-2 * u2 * float64(s.r[n+i]) * float64(s.r[n+i]))
@@ -194,7 +209,8 @@ func (e *engine[T]) ContrastBackward(c *backend.Contrast, dc, dg, du *tensor.Ten
 	s := e.setContrast(c)
 	defer s.release()
 	s.du = e.data(du)
-	s.alphaC, s.alphaG = 0, 0
+	s.alphaC = 0
+	s.alphaG = 0
 	if dc != nil {
 		s.alphaC = T(float64(e.data(dc)[0]) * c.Scale / c.Temperature)
 	}
@@ -213,9 +229,12 @@ type contrastBackwardTask[T float] contrastState[T]
 
 func (t *contrastBackwardTask[T]) run(lo, hi int) {
 	s := (*contrastState[T])(t)
-	n, m, d := s.n, 2*s.n, s.d
+	n := s.n
+	m := 2 * s.n
+	d := s.d
 	w := s.scratch.take()
-	w.panel, w.rows = aligned(w.panel, (hi-lo)*m), aligned(w.rows, 4*n)
+	w.panel = aligned(w.panel, (hi-lo)*m)
+	w.rows = aligned(w.rows, 4*n)
 	tmp := w.rows[:n]
 	for i := lo; i < hi; i++ {
 		row := w.panel[(i-lo)*m : (i-lo+1)*m]
@@ -232,7 +251,8 @@ func (t *contrastBackwardTask[T]) run(lo, hi int) {
 		v := i / n
 		k := i - v*n
 		half := row[v*n : (v+1)*n]
-		r, wv := s.r[v*n:(v+1)*n], s.w[v*n:(v+1)*n]
+		r := s.r[v*n : (v+1)*n]
+		wv := s.w[v*n : (v+1)*n]
 		diff := w.rows[n : 2*n]
 		s.difference(k, w.rows[2*n:3*n], w.rows[3*n:4*n], diff)
 		sign := T(1 - 2*v)

@@ -106,7 +106,9 @@ func (e *engine[T]) forwardTiles(c *backend.Contrast) {
 			e.tiles((*contrastState[T]).digitTile)
 		}
 		for v := range s.theta {
-			s.theta[v] = interpolate(s.k.ofKey(s.search[v].prefix[0]), s.k.ofKey(s.search[v].prefix[1]), second)
+			s.theta[v] = interpolate(
+				s.k.ofKey(s.search[v].prefix[0]), s.k.ofKey(s.search[v].prefix[1]), second,
+			)
 		}
 	}
 	e.tiles((*contrastState[T]).degreeTile)
@@ -168,7 +170,9 @@ func (s *contrastState[T]) firstTile(w *contrastScratch[T], i, j int) {
 		return
 	}
 	for v := range 2 {
-		a, b, x := s.block(i, v), s.block(j, v), w.tiles[0]
+		a := s.block(i, v)
+		b := s.block(j, v)
+		x := w.tiles[0]
 		s.similarities(x, a, b)
 		if s.c.Match {
 			s.count(w, x, v, a, b)
@@ -254,7 +258,9 @@ func (s *contrastState[T]) weights(x []T, v, i, j int) {
 
 func (s *contrastState[T]) degreeTile(w *contrastScratch[T], i, j int) {
 	for v := range 2 {
-		a, b, x := s.block(i, v), s.block(j, v), w.tiles[0]
+		a := s.block(i, v)
+		b := s.block(j, v)
+		x := w.tiles[0]
 		s.similarities(x, a, b)
 		s.weights(x, v, i, j)
 		for k := range a.n {
@@ -276,7 +282,9 @@ func (s *contrastState[T]) normalize(m, x []T, a, b rowBlock) {
 // matchTile adds to L_G, and to the sums of w.
 func (s *contrastState[T]) matchTile(w *contrastScratch[T], i, j int) {
 	for v := range 2 {
-		a, b, x := s.block(i, v), s.block(j, v), w.tiles[v]
+		a := s.block(i, v)
+		b := s.block(j, v)
+		x := w.tiles[v]
 		s.similarities(x, a, b)
 		s.weights(x, v, i, j)
 		s.normalize(x, x, a, b)
@@ -289,7 +297,9 @@ func (s *contrastState[T]) matchTile(w *contrastScratch[T], i, j int) {
 	}
 	s.terms[i] += loss
 	for v := range 2 {
-		a, b, m := s.block(i, v), s.block(j, v), w.tiles[v]
+		a := s.block(i, v)
+		b := s.block(j, v)
+		m := w.tiles[v]
 		for k := range a.n {
 			s.sums[a.lo+k] += float64(simd.Dot(diff[k*b.n:(k+1)*b.n], m[k*b.n:(k+1)*b.n]))
 		}
@@ -312,7 +322,10 @@ func (s *contrastState[T]) backwardTile(w *contrastScratch[T], i, j int) {
 		return
 	}
 	for v := range 2 {
-		a, b, g, x := s.block(i, v), s.block(j, v), w.tiles[v], w.tiles[2+v]
+		a := s.block(i, v)
+		b := s.block(j, v)
+		g := w.tiles[v]
+		x := w.tiles[2+v]
 		s.similarities(g, a, b)
 		if s.alphaG != 0 {
 			copy(x, g)
@@ -333,7 +346,9 @@ func (s *contrastState[T]) backwardTile(w *contrastScratch[T], i, j int) {
 		simd.Sub(diff, diff, w.tiles[5])
 	}
 	for v := range 2 {
-		a, b, g := s.block(i, v), s.block(j, v), w.tiles[v]
+		a := s.block(i, v)
+		b := s.block(j, v)
+		g := w.tiles[v]
 		if s.alphaG != 0 {
 			s.matchGradient(w, g, w.tiles[2+v], diff, T(4-8*v), a, b)
 		}
@@ -378,7 +393,8 @@ func (s *contrastState[T]) expGradient(w *contrastScratch[T], g []T, a, b rowBlo
 // matchGradient adds the Laplacian's part of G + Gᵀ to g, for weights x, the part diff of
 // M_1-M_2 and its factor 4 or -4.
 func (s *contrastState[T]) matchGradient(w *contrastScratch[T], g, x, diff []T, factor T, a, b rowBlock) {
-	r, wb := s.r[b.lo:b.lo+b.n], s.w[b.lo:b.lo+b.n]
+	r := s.r[b.lo : b.lo+b.n]
+	wb := s.w[b.lo : b.lo+b.n]
 	h := w.rows[:b.n]
 	for k := range a.n {
 		row := x[k*b.n : (k+1)*b.n]

@@ -45,10 +45,21 @@ type gcnScratch[T float] struct {
 func (e *engine[T]) setGCN(l *backend.GCNLayer) *gcnState[T] {
 	s := &e.gcn
 	s.in, s.out = backend.CheckGCN(l)
-	s.k, s.residual, s.running = &e.k, l.Residual, l.Running
-	s.ptr, s.adj, s.val = l.Adj.Ptr.Host, l.Adj.Col.Host, e.data(l.Adj.Val)
-	s.ptrT, s.adjT, s.valT = l.AdjT.Ptr.Host, l.AdjT.Col.Host, e.data(l.AdjT.Val)
-	s.x, s.w, s.b, s.mean, s.r, s.y = e.data(l.X), e.data(l.W), e.data(l.B), e.data(l.Mean), e.data(l.R), e.data(l.Y)
+	s.k = &e.k
+	s.residual = l.Residual
+	s.running = l.Running
+	s.ptr = l.Adj.Ptr.Host
+	s.adj = l.Adj.Col.Host
+	s.val = e.data(l.Adj.Val)
+	s.ptrT = l.AdjT.Ptr.Host
+	s.adjT = l.AdjT.Col.Host
+	s.valT = e.data(l.AdjT.Val)
+	s.x = e.data(l.X)
+	s.w = e.data(l.W)
+	s.b = e.data(l.B)
+	s.mean = e.data(l.Mean)
+	s.r = e.data(l.R)
+	s.y = e.data(l.Y)
 	s.graphs = l.Graphs.Host
 	s.cut(l.Views.Host, max(1, gcnElements/max(s.in, s.out)))
 	return s
@@ -56,8 +67,22 @@ func (e *engine[T]) setGCN(l *backend.GCNLayer) *gcnState[T] {
 
 // release drops the references to the operands.
 func (s *gcnState[T]) release() {
-	s.graphs, s.views, s.ptr, s.adj, s.ptrT, s.adjT = nil, nil, nil, nil, nil, nil
-	s.val, s.valT, s.x, s.w, s.b, s.mean, s.r, s.y, s.dy, s.dx = nil, nil, nil, nil, nil, nil, nil, nil, nil, nil
+	s.graphs = nil
+	s.views = nil
+	s.ptr = nil
+	s.adj = nil
+	s.ptrT = nil
+	s.adjT = nil
+	s.val = nil
+	s.valT = nil
+	s.x = nil
+	s.w = nil
+	s.b = nil
+	s.mean = nil
+	s.r = nil
+	s.y = nil
+	s.dy = nil
+	s.dx = nil
 }
 
 func (e *engine[T]) GCNForward(l *backend.GCNLayer) {
@@ -112,7 +137,9 @@ func (t *gcnForwardTask[T]) run(lo, hi int) {
 }
 
 func (s *gcnState[T]) forward(b graphBlock, w *gcnScratch[T]) {
-	n, in, out := b.hi-b.lo, s.in, s.out
+	n := b.hi - b.lo
+	in := s.in
+	out := s.out
 	r := s.r[b.lo*out : b.hi*out]
 	s.normed(b, w)
 	w.h = aligned(w.h, n*out)
@@ -132,7 +159,9 @@ func (e *engine[T]) GCNBackward(l *backend.GCNLayer, g *backend.GCNGradients) {
 	if g.DX != nil {
 		s.dx = e.data(g.DX)
 	}
-	gamma, beta, variance := e.data(l.Gamma), e.data(l.Beta), e.data(l.Var)
+	gamma := e.data(l.Gamma)
+	beta := e.data(l.Beta)
+	variance := e.data(l.Var)
 	s.affine(gamma, beta, s.mean, variance, l.Eps)
 	size := s.gradients()
 	s.partial = aligned(s.partial, len(s.blocks)*size)
@@ -164,16 +193,22 @@ func (t *gcnBackwardTask[T]) run(lo, hi int) {
 
 func (s *gcnState[T]) backward(i int, w *gcnScratch[T]) {
 	b := s.blocks[i]
-	n, in, out := b.hi-b.lo, s.in, s.out
+	n := b.hi - b.lo
+	in := s.in
+	out := s.out
 	size := s.gradients()
 	p := s.partial[i*size : (i+1)*size]
 	if n == 0 {
 		clear(p)
 		return
 	}
-	sum, proj, dw, db := p[:in], p[in:2*in], p[2*in:][:in*out], p[(2+out)*in:]
+	sum := p[:in]
+	proj := p[in : 2*in]
+	dw := p[2*in:][:in*out]
+	db := p[(2+out)*in:]
 
-	w.d, w.h = aligned(w.d, n*max(in, out)), aligned(w.h, n*out)
+	w.d = aligned(w.d, n*max(in, out))
+	w.h = aligned(w.h, n*out)
 	d := w.d[:n*out]
 	simd.Gate(d, s.dy[b.lo*out:b.hi*out], s.r[b.lo*out:b.hi*out])
 	simd.ColSums(db, d)
@@ -198,7 +233,8 @@ func (t *gcnNormTask[T]) run(lo, hi int) {
 	f := s.in
 	for i := lo; i < hi; i++ {
 		b := s.blocks[i]
-		dx, k := s.dx[b.lo*f:b.hi*f], s.coef[3*b.view*f:]
+		dx := s.dx[b.lo*f : b.hi*f]
+		k := s.coef[3*b.view*f:]
 		simd.CombineRow(dx, dx, k[:f], s.x[b.lo*f:b.hi*f], k[2*f:3*f], k[f:2*f])
 		if s.residual {
 			simd.Add(dx, dx, s.dy[b.lo*f:b.hi*f])

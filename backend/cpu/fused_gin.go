@@ -65,18 +65,35 @@ type ginScratch[T float] struct {
 func (e *engine[T]) setGIN(l *backend.GINLayer) *ginState[T] {
 	s := &e.gin
 	s.in, s.hid, s.out = backend.CheckGIN(l)
-	s.k, s.self, s.running = &e.k, T(l.Self), l.Running
-	s.ptr, s.adj, s.ptrT, s.adjT = l.Adj.Ptr.Host, l.Adj.Col.Host, l.AdjT.Ptr.Host, l.AdjT.Col.Host
+	s.k = &e.k
+	s.self = T(l.Self)
+	s.running = l.Running
+	s.ptr = l.Adj.Ptr.Host
+	s.adj = l.Adj.Col.Host
+	s.ptrT = l.AdjT.Ptr.Host
+	s.adjT = l.AdjT.Col.Host
 	s.graphs = l.Graphs.Host
-	s.w1, s.b1, s.w2, s.b2 = e.data(l.W1), e.data(l.B1), e.data(l.W2), e.data(l.B2)
-	s.h1, s.h2, s.sums, s.pooled = e.data(l.H1), e.data(l.H2), e.data(l.Sums), e.data(l.Pooled)
-	s.x, s.agg, s.category = nil, nil, nil
+	s.w1 = e.data(l.W1)
+	s.b1 = e.data(l.B1)
+	s.w2 = e.data(l.W2)
+	s.b2 = e.data(l.B2)
+	s.h1 = e.data(l.H1)
+	s.h2 = e.data(l.H2)
+	s.sums = e.data(l.Sums)
+	s.pooled = e.data(l.Pooled)
+	s.x = nil
+	s.agg = nil
+	s.category = nil
 	if l.X != nil {
-		s.x, s.agg = e.data(l.X), e.data(l.Agg)
+		s.x = e.data(l.X)
+		s.agg = e.data(l.Agg)
 	} else {
 		s.category = l.Category.Host
 	}
-	s.y, s.dy, s.dpooled, s.dx = nil, nil, nil, nil
+	s.y = nil
+	s.dy = nil
+	s.dpooled = nil
+	s.dx = nil
 	if l.Y != nil {
 		s.y = e.data(l.Y)
 	}
@@ -94,11 +111,28 @@ func (e *engine[T]) setGIN(l *backend.GINLayer) *ginState[T] {
 
 // release drops the references to the operands.
 func (s *ginState[T]) release() {
-	s.ptr, s.adj, s.ptrT, s.adjT, s.category = nil, nil, nil, nil, nil
-	s.graphs, s.views = nil, nil
-	s.x, s.w1, s.b1, s.w2, s.b2 = nil, nil, nil, nil, nil
-	s.agg, s.h1, s.h2, s.sums, s.y, s.pooled = nil, nil, nil, nil, nil, nil
-	s.mean, s.dy, s.dpooled, s.dx = nil, nil, nil, nil
+	s.ptr = nil
+	s.adj = nil
+	s.ptrT = nil
+	s.adjT = nil
+	s.category = nil
+	s.graphs = nil
+	s.views = nil
+	s.x = nil
+	s.w1 = nil
+	s.b1 = nil
+	s.w2 = nil
+	s.b2 = nil
+	s.agg = nil
+	s.h1 = nil
+	s.h2 = nil
+	s.sums = nil
+	s.y = nil
+	s.pooled = nil
+	s.mean = nil
+	s.dy = nil
+	s.dpooled = nil
+	s.dx = nil
 }
 
 func (e *engine[T]) GINForward(l *backend.GINLayer) {
@@ -107,7 +141,8 @@ func (e *engine[T]) GINForward(l *backend.GINLayer) {
 	f := s.out
 	s.moments = grow(s.moments, len(s.blocks)*2*f)
 	e.pool.do((*ginForwardTask[T])(s), len(s.blocks), 1)
-	mean, variance := e.data(l.Mean), e.data(l.Var)
+	mean := e.data(l.Mean)
+	variance := e.data(l.Var)
 	if !l.Running {
 		s.statistics(mean, variance, f)
 	}
@@ -131,8 +166,12 @@ func (t *ginForwardTask[T]) run(lo, hi int) {
 
 func (s *ginState[T]) forward(i int, w *ginScratch[T]) {
 	b := s.blocks[i]
-	n, in, hid, out := b.hi-b.lo, s.in, s.hid, s.out
-	h1, h2 := s.h1[b.lo*hid:b.hi*hid], s.h2[b.lo*out:b.hi*out]
+	n := b.hi - b.lo
+	in := s.in
+	hid := s.hid
+	out := s.out
+	h1 := s.h1[b.lo*hid : b.hi*hid]
+	h2 := s.h2[b.lo*out : b.hi*out]
 	sums := s.sums[b.g0*out : b.g1*out]
 	if n == 0 {
 		clear(sums)
@@ -165,7 +204,8 @@ func (s *ginState[T]) forward(i int, w *ginScratch[T]) {
 // of the rows of W1 of node i and of its neighbours. It fills ptr, adj and val.
 func (w *ginScratch[T]) oneHot(s *ginState[T], b graphBlock) {
 	entries := int(s.ptr[b.hi]-s.ptr[b.lo]) + b.hi - b.lo
-	w.ptr, w.adj = grow(w.ptr, b.hi-b.lo+1), grow(w.adj, entries)
+	w.ptr = grow(w.ptr, b.hi-b.lo+1)
+	w.adj = grow(w.adj, entries)
 	k := 0
 	for i := b.lo; i < b.hi; i++ {
 		w.ptr[i-b.lo] = int32(k)
@@ -202,7 +242,8 @@ func (t *ginNormTask[T]) run(lo, hi int) {
 	f := s.out
 	for i := lo; i < hi; i++ {
 		b := s.blocks[i]
-		scale, shift := s.coef[2*b.view*f:][:f], s.coef[(2*b.view+1)*f:][:f]
+		scale := s.coef[2*b.view*f:][:f]
+		shift := s.coef[(2*b.view+1)*f:][:f]
 		if s.y != nil {
 			simd.AffineRow(s.y[b.lo*f:b.hi*f], s.h2[b.lo*f:b.hi*f], scale, shift)
 		}
@@ -261,8 +302,10 @@ func (t *ginReduceTask[T]) run(lo, hi int) {
 
 // reduce sets the block's partial sums Σdy and Σdy∘(h2-μ).
 func (s *ginState[T]) reduce(i int, w *ginScratch[T]) {
-	b, f := s.blocks[i], s.out
-	sum, proj := s.partial[i*2*f:][:f], s.partial[(i*2+1)*f:][:f]
+	b := s.blocks[i]
+	f := s.out
+	sum := s.partial[i*2*f:][:f]
+	proj := s.partial[(i*2+1)*f:][:f]
 	mean := s.of(b.view, s.mean, f)
 	if s.dy != nil {
 		dy := s.dy[b.lo*f : b.hi*f]
@@ -303,19 +346,28 @@ func (t *ginBackwardTask[T]) run(lo, hi int) {
 
 func (s *ginState[T]) backward(i int, w *ginScratch[T]) {
 	b := s.blocks[i]
-	n, in, hid, out := b.hi-b.lo, s.in, s.hid, s.out
+	n := b.hi - b.lo
+	in := s.in
+	hid := s.hid
+	out := s.out
 	size := s.gradients()
 	p := s.partial[i*size : (i+1)*size]
 	if n == 0 {
 		clear(p)
 		return
 	}
-	dw1, p := p[:in*hid], p[in*hid:]
-	db1, p := p[:hid], p[hid:]
-	dw2, db2 := p[:hid*out], p[hid*out:]
-	h1, h2 := s.h1[b.lo*hid:b.hi*hid], s.h2[b.lo*out:b.hi*out]
+	dw1 := p[:in*hid]
+	p = p[in*hid:]
+	db1 := p[:hid]
+	p = p[hid:]
+	dw2 := p[:hid*out]
+	db2 := p[hid*out:]
+	h1 := s.h1[b.lo*hid : b.hi*hid]
+	h2 := s.h2[b.lo*out : b.hi*out]
 
-	w.d, w.dh1, w.row = aligned(w.d, n*out), aligned(w.dh1, n*hid), aligned(w.row, out)
+	w.d = aligned(w.d, n*out)
+	w.dh1 = aligned(w.dh1, n*hid)
+	w.row = aligned(w.row, out)
 	s.normBackward(b, w.d, w.row[:out])
 	simd.Gate(w.d, w.d, h2)
 	simd.ColSums(db2, w.d)
@@ -343,7 +395,9 @@ func (s *ginState[T]) backward(i int, w *ginScratch[T]) {
 // k1·dy + k2 + k3·h2, with dpooled a part of dy.
 func (s *ginState[T]) normBackward(b graphBlock, d, k []T) {
 	f := s.out
-	k1, k2, k3 := s.coef[3*b.view*f:][:f], s.coef[(3*b.view+1)*f:][:f], s.coef[(3*b.view+2)*f:][:f]
+	k1 := s.coef[3*b.view*f:][:f]
+	k2 := s.coef[(3*b.view+1)*f:][:f]
+	k3 := s.coef[(3*b.view+2)*f:][:f]
 	if s.dpooled == nil {
 		simd.CombineRow(d, s.dy[b.lo*f:b.hi*f], k1, s.h2[b.lo*f:b.hi*f], k3, k2)
 		return
@@ -367,7 +421,8 @@ func (s *ginState[T]) normBackward(b graphBlock, d, k []T) {
 // transpose sets tptr, tadj and tval to the transpose of ptr, adj and val,
 // which have n rows and cols columns.
 func (w *ginScratch[T]) transpose(n, cols int) {
-	w.tptr, w.tadj = grow(w.tptr, cols+2), grow(w.tadj, len(w.adj))
+	w.tptr = grow(w.tptr, cols+2)
+	w.tadj = grow(w.tadj, len(w.adj))
 	// Counts go two places ahead, so that placing the entries moves every pointer to
 	// the start of its row.
 	at := w.tptr

@@ -47,7 +47,9 @@ type normScratch[T float] struct{ d, c, row []T }
 // take returns scratch for blocks of n elements.
 func (s *normState[T]) take(n int) *normScratch[T] {
 	w := s.scratch.take()
-	w.d, w.c, w.row = aligned(w.d, n), aligned(w.c, n), aligned(w.row, 2*s.f)
+	w.d = aligned(w.d, n)
+	w.c = aligned(w.c, n)
+	w.row = aligned(w.row, 2*s.f)
 	return w
 }
 
@@ -55,8 +57,11 @@ func (s *normState[T]) take(n int) *normScratch[T] {
 func (e *engine[T]) setNorm(n *backend.Norm) *normState[T] {
 	backend.CheckNorm(n)
 	s := &e.norm
-	s.f, s.relu = n.X.Cols, n.ReLU
-	s.x, s.y, s.mean = e.data(n.X), e.data(n.Y), e.data(n.Mean)
+	s.f = n.X.Cols
+	s.relu = n.ReLU
+	s.x = e.data(n.X)
+	s.y = e.data(n.Y)
+	s.mean = e.data(n.Mean)
 	if n.Weights != nil {
 		s.weights = e.data(n.Weights)
 	}
@@ -80,14 +85,20 @@ func (e *engine[T]) setNorm(n *backend.Norm) *normState[T] {
 		}
 	}
 	s.moments = grow(s.moments, len(s.blocks)*2*s.f)
-	s.sum, s.proj = grow(s.sum, s.f), grow(s.proj, s.f)
+	s.sum = grow(s.sum, s.f)
+	s.proj = grow(s.proj, s.f)
 	return s
 }
 
 func (s *normState[T]) rows() int { return rowsPer(grain, s.f) }
 
 func (s *normState[T]) release() {
-	s.x, s.y, s.dy, s.dx, s.mean, s.weights = nil, nil, nil, nil, nil, nil
+	s.x = nil
+	s.y = nil
+	s.dy = nil
+	s.dx = nil
+	s.mean = nil
+	s.weights = nil
 }
 
 func (e *engine[T]) NormOperands() (bias, weights bool) { return false, true }
@@ -100,13 +111,16 @@ func (e *engine[T]) NormForward(n *backend.Norm) {
 	// The moments of the blocks become those of the groups, block after block, in
 	// float64.
 	f := s.f
-	variance, gamma, beta := e.data(n.Var), e.data(n.Gamma), e.data(n.Beta)
+	variance := e.data(n.Var)
+	gamma := e.data(n.Gamma)
+	beta := e.data(n.Beta)
 	groups := n.Groups.Len() - 1
 	s.coef = aligned(s.coef, (groups+1)*f)
 	copy(s.coef[groups*f:], beta)
 	at := 0
 	for g := range groups {
-		m, m2 := s.sum, s.proj
+		m := s.sum
+		m2 := s.proj
 		clear(m)
 		clear(m2)
 		count := 0.0
@@ -136,7 +150,8 @@ func (t *normMomentsTask[T]) run(lo, hi int) {
 		size = s.rows() * f
 	}
 	w := s.take(size)
-	mean, squares := w.row[:f], w.row[f:]
+	mean := w.row[:f]
+	squares := w.row[f:]
 	for i := lo; i < hi; i++ {
 		b := s.blocks[i]
 		x := s.x[b.lo*f : b.hi*f]
@@ -145,7 +160,8 @@ func (t *normMomentsTask[T]) run(lo, hi int) {
 			simd.Scale(mean, 1/T(b.count), mean)
 			simd.ColSquares(squares, x, mean)
 		} else {
-			weighted, centred := w.d[:len(x)], w.c[:len(x)]
+			weighted := w.d[:len(x)]
+			centred := w.c[:len(x)]
 			simd.MulCol(weighted, x, s.weights[b.lo:b.hi])
 			simd.ColSums(mean, weighted)
 			simd.Scale(mean, 1/T(b.count), mean)
@@ -184,8 +200,10 @@ func (e *engine[T]) NormBackward(n *backend.Norm, g *backend.NormGradients) {
 	e.pool.do((*normSumsTask[T])(s), len(s.blocks), 1)
 
 	f := s.f
-	gamma, variance := e.data(n.Gamma), e.data(n.Var)
-	dGamma, dBeta := e.data(g.Gamma), e.data(g.Beta)
+	gamma := e.data(n.Gamma)
+	variance := e.data(n.Var)
+	dGamma := e.data(g.Gamma)
+	dBeta := e.data(g.Beta)
 	clear(dGamma)
 	clear(dBeta)
 	groups := n.Groups.Len() - 1
@@ -202,7 +220,9 @@ func (e *engine[T]) NormBackward(n *backend.Norm, g *backend.NormGradients) {
 			}
 		}
 		rows := max(s.total[v], 1)
-		k1, k2, k3 := s.coef[3*v*f:][:f], s.coef[(3*v+1)*f:][:f], s.coef[(3*v+2)*f:][:f]
+		k1 := s.coef[3*v*f:][:f]
+		k2 := s.coef[(3*v+1)*f:][:f]
+		k3 := s.coef[(3*v+2)*f:][:f]
 		for j := range f {
 			rstd := 1 / math.Sqrt(float64(variance[v*f+j])+n.Eps)
 			dGamma[j] += T(s.proj[j] * rstd)
@@ -238,7 +258,8 @@ func (t *normSumsTask[T]) run(lo, hi int) {
 	s := (*normState[T])(t)
 	f := s.f
 	w := s.take(s.rows() * f)
-	sum, proj := w.row[:f], w.row[f:]
+	sum := w.row[:f]
+	proj := w.row[f:]
 	for i := lo; i < hi; i++ {
 		dy, c := s.gated(s.blocks[i], w)
 		simd.ColSums(sum, dy)
@@ -259,7 +280,8 @@ func (t *normBackwardTask[T]) run(lo, hi int) {
 	for i := lo; i < hi; i++ {
 		b := s.blocks[i]
 		dy, c := s.gated(b, w)
-		k, dx := s.coef[3*b.group*f:], s.dx[b.lo*f:b.hi*f]
+		k := s.coef[3*b.group*f:]
+		dx := s.dx[b.lo*f : b.hi*f]
 		if s.weights == nil {
 			simd.CombineRow(dx, dy, k[:f], c, k[2*f:3*f], k[f:2*f])
 		} else {
@@ -272,10 +294,15 @@ func (t *normBackwardTask[T]) run(lo, hi int) {
 	s.scratch.give(w)
 }
 
-func (e *engine[T]) TrackStatistics(runningMean, runningVar, mean, variance *tensor.Tensor, groups *backend.Indices, momentum float64) {
+func (e *engine[T]) TrackStatistics(
+	runningMean, runningVar, mean, variance *tensor.Tensor, groups *backend.Indices, momentum float64,
+) {
 	backend.CheckTrack(runningMean, runningVar, mean, variance, groups)
 	f := mean.Cols
-	rm, rv, m, v := e.data(runningMean), e.data(runningVar), e.data(mean), e.data(variance)
+	rm := e.data(runningMean)
+	rv := e.data(runningVar)
+	m := e.data(mean)
+	v := e.data(variance)
 	for g := range mean.Rows {
 		n := float64(groups.Host[g+1] - groups.Host[g])
 		if n == 0 {
@@ -299,7 +326,12 @@ func (e *engine[T]) BiasReLUBackward(dx, db, dy, y *tensor.Tensor) {
 	chunks := (dx.Rows + per - 1) / per
 	e.partial = grow(e.partial, chunks*dx.Cols)
 	t := &e.task
-	t.dst, t.a, t.b, t.c, t.cols, t.n = e.data(dx), e.data(dy), e.data(y), e.partial, dx.Cols, per
+	t.dst = e.data(dx)
+	t.a = e.data(dy)
+	t.b = e.data(y)
+	t.c = e.partial
+	t.cols = dx.Cols
+	t.n = per
 	e.pool.do((*biasBackwardTask[T])(t), dx.Rows, per)
 	simd.ColSums(e.data(db), e.partial)
 }

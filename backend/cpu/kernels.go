@@ -44,7 +44,8 @@ type gemmFunc[T float] func(tA, tB blas.Transpose, m, n, k int, alpha T, a []T, 
 
 func kernels32() kernels[float32] {
 	k := loops(float32(backend.LeastDegree(tensor.Float32)))
-	k.gemm, k.exact = simd.BLAS{}.Sgemm, simd.BLAS{}.Sgemm
+	k.gemm = simd.BLAS{}.Sgemm
+	k.exact = simd.BLAS{}.Sgemm
 	bits := func(x []float32) []uint32 {
 		return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
 	}
@@ -54,7 +55,9 @@ func kernels32() kernels[float32] {
 		defer free.give(c)
 		return searchUpper(c, bits(x), n, k, both)
 	}
-	k.findUpper = func(x []float32, n int, want uint64, place int) int { return findUpper(bits(x), n, want, place) }
+	k.findUpper = func(x []float32, n int, want uint64, place int) int {
+		return findUpper(bits(x), n, want, place)
+	}
 	k.countDigits = func(c *digitCounts, x []float32, s *search) { countDigits(c, bits(x), s) }
 	k.ofKey = func(k uint64) float32 { return math.Float32frombits(ofKey(uint32(k))) }
 	if simd.Level() == simd.Generic {
@@ -79,7 +82,8 @@ func kernels32() kernels[float32] {
 
 func kernels64() kernels[float64] {
 	k := loops(backend.LeastDegree(tensor.Float64))
-	k.gemm, k.exact = simd.BLAS{}.Dgemm, simd.BLAS{}.Dgemm
+	k.gemm = simd.BLAS{}.Dgemm
+	k.exact = simd.BLAS{}.Dgemm
 	bits := func(x []float64) []uint64 {
 		return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
 	}
@@ -89,7 +93,9 @@ func kernels64() kernels[float64] {
 		defer free.give(c)
 		return searchUpper(c, bits(x), n, k, both)
 	}
-	k.findUpper = func(x []float64, n int, want uint64, place int) int { return findUpper(bits(x), n, want, place) }
+	k.findUpper = func(x []float64, n int, want uint64, place int) int {
+		return findUpper(bits(x), n, want, place)
+	}
 	k.countDigits = func(c *digitCounts, x []float64, s *search) { countDigits(c, bits(x), s) }
 	k.ofKey = func(k uint64) float64 { return math.Float64frombits(ofKey(uint64(k))) }
 	return k

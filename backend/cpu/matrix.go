@@ -13,8 +13,12 @@ func (e *engine[T]) CopyBlock(dst *tensor.Tensor, di, dj int, src *tensor.Tensor
 		return
 	}
 	t := &e.task
-	t.dst, t.a = e.data(dst)[di*dst.Cols+dj:], e.data(src)[si*src.Cols+sj:]
-	t.rows, t.cols, t.n, t.inner = rows, cols, dst.Cols, src.Cols
+	t.dst = e.data(dst)[di*dst.Cols+dj:]
+	t.a = e.data(src)[si*src.Cols+sj:]
+	t.rows = rows
+	t.cols = cols
+	t.n = dst.Cols
+	t.inner = src.Cols
 	e.pool.do((*copyTask[T])(t), rows, rowsPer(2*grain, cols))
 }
 
@@ -33,7 +37,10 @@ func (t *copyTask[T]) run(lo, hi int) {
 func (e *engine[T]) Transpose(dst, src *tensor.Tensor) {
 	backend.CheckTranspose(dst, src)
 	t := &e.task
-	t.dst, t.a, t.rows, t.cols = e.data(dst), e.data(src), src.Rows, src.Cols
+	t.dst = e.data(dst)
+	t.a = e.data(src)
+	t.rows = src.Rows
+	t.cols = src.Cols
 	if src.Rows == 1 || src.Cols == 1 {
 		copy(t.dst, t.a)
 		return
@@ -68,7 +75,10 @@ func (e *engine[T]) GatherRows(dst, src *tensor.Tensor, idx *backend.Indices) {
 		return
 	}
 	t := &e.task
-	t.dst, t.a, t.col, t.cols = e.data(dst), e.data(src), idx.Host, src.Cols
+	t.dst = e.data(dst)
+	t.a = e.data(src)
+	t.col = idx.Host
+	t.cols = src.Cols
 	e.pool.do((*gatherTask[T])(t), dst.Rows, rowsPer(grain, src.Cols))
 }
 
@@ -110,7 +120,9 @@ const (
 	splitSize  = 1 << 18 // largest size of the result
 )
 
-func (e *engine[T]) Gemm(dst *tensor.Tensor, transA, transB bool, alpha float64, a, b *tensor.Tensor, beta float64) {
+func (e *engine[T]) Gemm(
+	dst *tensor.Tensor, transA, transB bool, alpha float64, a, b *tensor.Tensor, beta float64,
+) {
 	m, n, k := backend.CheckGemm(dst, transA, transB, a, b)
 	switch {
 	case m == 0 || n == 0:
@@ -123,9 +135,16 @@ func (e *engine[T]) Gemm(dst *tensor.Tensor, transA, transB bool, alpha float64,
 		return
 	}
 	t := &e.task
-	t.dst, t.a, t.b = e.data(dst), e.data(a), e.data(b)
-	t.rows, t.cols, t.inner = m, n, k
-	t.alpha, t.beta, t.transA, t.transB = T(alpha), T(beta), transA, transB
+	t.dst = e.data(dst)
+	t.a = e.data(a)
+	t.b = e.data(b)
+	t.rows = m
+	t.cols = n
+	t.inner = k
+	t.alpha = T(alpha)
+	t.beta = T(beta)
+	t.transA = transA
+	t.transB = transB
 	if k >= splitLong && m*n <= splitSize {
 		t.n = (k + splitParts - 1) / splitParts
 		t.c = grow(e.partial, splitParts*m*n)
@@ -143,12 +162,17 @@ func (e *engine[T]) Gemm(dst *tensor.Tensor, transA, transB bool, alpha float64,
 
 // layout returns the leading dimensions of a and b, and the BLAS flags.
 func (t *gemmTask[T]) layout() (tA, tB blas.Transpose, lda, ldb int) {
-	tA, tB, lda, ldb = blas.NoTrans, blas.NoTrans, t.inner, t.cols
+	tA = blas.NoTrans
+	tB = blas.NoTrans
+	lda = t.inner
+	ldb = t.cols
 	if t.transA {
-		tA, lda = blas.Trans, t.rows
+		tA = blas.Trans
+		lda = t.rows
 	}
 	if t.transB {
-		tB, ldb = blas.Trans, t.inner
+		tB = blas.Trans
+		ldb = t.inner
 	}
 	return tA, tB, lda, ldb
 }
@@ -176,8 +200,10 @@ func (t *splitGemmTask[T]) run(lo, hi int) {
 	tA, tB, lda, ldb := (*gemmTask[T])(t).layout()
 	blocks := (t.rows + t.block - 1) / t.block
 	for x := lo; x < hi; x++ {
-		from, row := x/blocks*t.n, x%blocks*t.block
-		rows, terms := min(t.block, t.rows-row), min(t.n, t.inner-from)
+		from := x / blocks * t.n
+		row := x % blocks * t.block
+		rows := min(t.block, t.rows-row)
+		terms := min(t.n, t.inner-from)
 		a := t.a[offset(from, lda, t.transA)+offset(row, lda, !t.transA):]
 		b := t.b[offset(from, ldb, !t.transB):]
 		c := t.c[(x/blocks*t.rows+row)*t.cols:]
@@ -208,11 +234,16 @@ func (e *engine[T]) SpMM(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, s
 		return
 	}
 	t := &e.task
-	t.dst, t.a, t.b = e.data(dst), e.data(x), nil
+	t.dst = e.data(dst)
+	t.a = e.data(x)
+	t.b = nil
 	if a.Val != nil {
 		t.b = e.data(a.Val)
 	}
-	t.ptr, t.col, t.cols, t.alpha = a.Ptr.Host, a.Col.Host, x.Cols, T(self)
+	t.ptr = a.Ptr.Host
+	t.col = a.Col.Host
+	t.cols = x.Cols
+	t.alpha = T(self)
 	e.pool.do((*spmmTask[T])(t), costOf(t.ptr), rowsPer(grain, x.Cols))
 }
 

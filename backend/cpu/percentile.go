@@ -115,7 +115,8 @@ func (c *digitCounts) add(other *digitCounts) {
 
 // countDigits counts numbers given by their bits.
 func countDigits[K uint32 | uint64](c *digitCounts, x []K, s *search) {
-	first, second := K(s.prefix[0]), K(s.prefix[1])
+	first := K(s.prefix[0])
+	second := K(s.prefix[1])
 	for _, bits := range x {
 		v := key(bits) >> s.shift
 		switch v >> digit {
@@ -131,14 +132,16 @@ func countDigits[K uint32 | uint64](c *digitCounts, x []K, s *search) {
 // there is another one.
 func (s *search) learn(counts *digitCounts) (more bool) {
 	equal := s.prefix[0] == s.prefix[1]
-	d, first := 0, 0 // a digit, and the place of the first number with it
+	// a digit, and the place of the first number with it
+	var d, first int
 	for p := range s.prefix {
 		c := &counts[p]
 		if equal {
 			c = &counts[0]
 		}
 		if p == 0 || !equal {
-			d, first = 0, 0
+			d = 0
+			first = 0
 		}
 		for d < len(c)-1 && s.place[p] >= first+int(c[d]) {
 			first += int(c[d])

@@ -67,7 +67,10 @@ func (p *pool) share(t task, n, grain int) {
 			go p.help()
 		}
 	}
-	p.task, p.n, p.grain, p.chunks = t, n, grain, chunks
+	p.task = t
+	p.n = n
+	p.grain = grain
+	p.chunks = chunks
 	p.pending.Store(int64(chunks))
 	p.unclaimed.Store(int64(chunks))
 	for range min(p.helpers, chunks-1) {

@@ -11,7 +11,10 @@ import (
 func (e *engine[T]) ReduceRows(dst *tensor.Tensor, op backend.RowOp, a *tensor.Tensor) {
 	backend.CheckReduceRows("backend: ReduceRows", dst, a)
 	t := &e.task
-	t.dst, t.a, t.reduce, t.cols = e.data(dst), e.data(a), e.k.reduce[op], a.Cols
+	t.dst = e.data(dst)
+	t.a = e.data(a)
+	t.reduce = e.k.reduce[op]
+	t.cols = a.Cols
 	g := grain
 	if op == backend.RowLogSumExp {
 		g = costly
@@ -44,7 +47,10 @@ func (e *engine[T]) sumRows(dst, x []T, rows int) {
 	chunks := (rows + per - 1) / per
 	e.partial = grow(e.partial, chunks*cols)
 	t := &e.task
-	t.dst, t.a, t.cols, t.n = e.partial, x, cols, per
+	t.dst = e.partial
+	t.a = x
+	t.cols = cols
+	t.n = per
 	e.pool.do((*partialRowsTask[T])(t), rows, per)
 	simd.ColSums(dst, e.partial)
 }
@@ -59,7 +65,8 @@ func (t *partialRowsTask[T]) run(lo, hi int) {
 func (e *engine[T]) Dot(dst, a, b *tensor.Tensor) {
 	backend.CheckDot(dst, a, b)
 	t := &e.task
-	t.a, t.b = e.data(a), nil
+	t.a = e.data(a)
+	t.b = nil
 	if b != nil {
 		t.b = e.data(b)
 	}
@@ -97,10 +104,15 @@ func (e *engine[T]) SegmentSum(dst *tensor.Tensor, ptr *backend.Indices, x *tens
 		return
 	}
 	t := &e.task
-	t.dst, t.a, t.ptr, t.cols = e.data(dst), e.data(x), ptr.Host, cols
+	t.dst = e.data(dst)
+	t.a = e.data(x)
+	t.ptr = ptr.Host
+	t.cols = cols
 	t.n = longSegment / cols
 	e.pool.do((*segmentSumTask[T])(t), costOf(ptr.Host), rowsPer(grain, cols))
-	d, a, long := t.dst, t.a, t.n
+	d := t.dst
+	a := t.a
+	long := t.n
 	for g := range dst.Rows {
 		lo, hi := int(ptr.Host[g]), int(ptr.Host[g+1])
 		if hi-lo > long {
@@ -127,7 +139,8 @@ func (t *segmentSumTask[T]) run(lo, hi int) {
 func costOf(ptr []int32) int { return int(ptr[len(ptr)-1]) + len(ptr) - 1 }
 
 func rowAt(ptr []int32, cost int) int {
-	lo, hi := 0, len(ptr)-1
+	lo := 0
+	hi := len(ptr) - 1
 	for lo < hi {
 		mid := int(uint(lo+hi) / 2)
 		if int(ptr[mid])+mid < cost {
@@ -142,7 +155,10 @@ func rowAt(ptr []int32, cost int) int {
 func (e *engine[T]) SegmentExpand(dst *tensor.Tensor, ptr *backend.Indices, x *tensor.Tensor) {
 	backend.CheckSegments("backend: SegmentExpand", x, ptr, dst)
 	t := &e.task
-	t.dst, t.a, t.ptr, t.cols = e.data(dst), e.data(x), ptr.Host, dst.Cols
+	t.dst = e.data(dst)
+	t.a = e.data(x)
+	t.ptr = ptr.Host
+	t.cols = dst.Cols
 	e.pool.do((*segmentExpandTask[T])(t), dst.Rows, rowsPer(grain, dst.Cols))
 }
 

@@ -10,7 +10,8 @@ import (
 // LayerRows implements [backend.RowKeeper] in blocks of rows that stay in the cache.
 func (e *engine[T]) LayerRows(l *backend.RowsLayer) {
 	backend.CheckRowsLayer(l)
-	e.rows.e, e.rows.RowsLayer = e, l
+	e.rows.e = e
+	e.rows.RowsLayer = l
 	if l.W1 == nil {
 		e.pool.share(&e.rows, costOf(l.Graphs.Host), rowsBlock)
 	} else {
@@ -31,11 +32,15 @@ type rowsTask[T float] struct {
 }
 
 func (s *rowsTask[T]) run(lo, hi int) {
-	w, e, y, out := s.scratch.take(), s.e, s.e.data(s.Y), s.Y.Cols
+	w := s.scratch.take()
+	e := s.e
+	y := s.e.data(s.Y)
+	out := s.Y.Cols
 	defer s.scratch.give(w)
 	if s.W1 == nil {
 		ptr := s.Graphs.Host
-		first, end := rowAt(ptr, lo), rowAt(ptr, hi)
+		first := rowAt(ptr, lo)
+		end := rowAt(ptr, hi)
 		h := s.inputs(w, int(ptr[first]), int(ptr[end]))
 		simd.AddRowReLU(h, h, e.data(s.B1))
 		for g := first; g < end; g++ {
@@ -70,37 +75,52 @@ func (s *rowsTask[T]) run(lo, hi int) {
 
 // inputs sets w[0] to rows lo to hi of A·X + C·E.
 func (s *rowsTask[T]) inputs(w *[2][]T, lo, hi int) []T {
-	e, n, in, kinds := s.e, hi-lo, s.X.Cols, s.E.Rows
+	e := s.e
+	n := hi - lo
+	in := s.X.Cols
+	kinds := s.E.Rows
 	w[0] = aligned(w[0], max(n, rowsBlock)*in)
 	x := w[0][:n*in]
 	simd.SpMM(x, in, 0, n, s.A.Ptr.Host[lo:hi+1], s.A.Col.Host, nil, e.data(s.X), 0)
-	e.k.gemm(blas.NoTrans, blas.NoTrans, n, in, kinds, 1, e.data(s.C)[lo*kinds:], kinds, e.data(s.E), in, 1, x, in)
+	e.k.gemm(
+		blas.NoTrans, blas.NoTrans, n, in, kinds, 1, e.data(s.C)[lo*kinds:], kinds, e.data(s.E), in, 1, x, in,
+	)
 	return x
 }
 
 // times replaces the n rows in w[0] by their products with m.
 func (s *rowsTask[T]) times(w *[2][]T, n int, m *tensor.Tensor) []T {
 	y := aligned(w[1], rowsBlock*m.Cols)
-	s.e.k.gemm(blas.NoTrans, blas.NoTrans, n, m.Cols, m.Rows, 1, w[0], m.Rows, s.e.data(m), m.Cols, 0, y, m.Cols)
+	s.e.k.gemm(
+		blas.NoTrans, blas.NoTrans, n, m.Cols, m.Rows, 1, w[0], m.Rows, s.e.data(m), m.Cols, 0, y, m.Cols,
+	)
 	w[0], w[1] = y, w[0]
 	return y[:n*m.Cols]
 }
 
 func (e *engine[T]) PoolRows(sum, largest, x *tensor.Tensor, rows, ptr *backend.Indices) {
-	t, graphs := &e.task, ptr.Len()-1
+	t := &e.task
+	graphs := ptr.Len() - 1
 	if !sum.Is(graphs, x.Cols) || !largest.Is(graphs, x.Cols) {
 		tensor.Mismatch("backend: PoolRows", "want rows of x's width for each graph", sum, largest, x)
 	}
-	t.dst, t.b, t.a, t.cols, t.ptr, t.col = e.data(sum), e.data(largest), e.data(x), x.Cols, ptr.Host, rows.Host
+	t.dst = e.data(sum)
+	t.b = e.data(largest)
+	t.a = e.data(x)
+	t.cols = x.Cols
+	t.ptr = ptr.Host
+	t.col = rows.Host
 	e.pool.do((*poolRowsTask[T])(t), costOf(ptr.Host), rowsPer(grain, x.Cols))
 }
 
 type poolRowsTask[T float] args[T]
 
 func (t *poolRowsTask[T]) run(lo, hi int) {
-	first, end := rowAt(t.ptr, lo), rowAt(t.ptr, hi)
+	first := rowAt(t.ptr, lo)
+	end := rowAt(t.ptr, hi)
 	for g := first; g < end; g++ {
-		simd.SpMM(t.dst, t.cols, g, g+1, t.ptr, t.col, nil, t.a, 0) // the rows are then near for the second pass
+		// the rows are then near for the second pass
+		simd.SpMM(t.dst, t.cols, g, g+1, t.ptr, t.col, nil, t.a, 0)
 		y := t.b[g*t.cols:][:t.cols]
 		clear(y)
 		for k, i := range t.col[t.ptr[g]:t.ptr[g+1]] {

@@ -14,7 +14,8 @@ import (
 func (e *engine[T]) DropoutMask(dst *tensor.Tensor, keep float64, seed uint64, step *tensor.Tensor) {
 	backend.CheckDropout(dst, keep, step)
 	t := &e.task
-	t.dst, t.alpha = e.data(dst), T(1/keep)
+	t.dst = e.data(dst)
+	t.alpha = T(1 / keep)
 	t.seed = seed ^ mix(uint64(e.data(step)[0])+0x9e3779b97f4a7c15)
 	t.limit = uint64(math.Ceil(keep * (1 << 53)))
 	e.pool.do((*dropoutTask[T])(t), len(t.dst), costly)
@@ -24,7 +25,8 @@ type dropoutTask[T float] args[T]
 
 func (t *dropoutTask[T]) run(lo, hi int) {
 	values := [2]T{0, t.alpha}
-	seed, limit := t.seed, t.limit
+	seed := t.seed
+	limit := t.limit
 	x := uint64(lo)*0xd1342543de82ef95 + 1
 	dst := t.dst[lo:hi]
 	for i := range dst {
@@ -47,10 +49,17 @@ func (e *engine[T]) Adam(p, g, m, v, rate, step *tensor.Tensor, c backend.AdamCo
 		return
 	}
 	t := &e.task
-	t.dst, t.a, t.c, t.d = e.data(p), e.data(g), e.data(m), e.data(v)
+	t.dst = e.data(p)
+	t.a = e.data(g)
+	t.c = e.data(m)
+	t.d = e.data(v)
 	t.adam = simd.AdamStep{
-		Beta1: c.Beta1, Beta2: c.Beta2, Eps: c.Eps, WeightDecay: c.WeightDecay,
-		Rate: float64(e.data(rate)[0]), Step: int(e.data(step)[0]),
+		Beta1:       c.Beta1,
+		Beta2:       c.Beta2,
+		Eps:         c.Eps,
+		WeightDecay: c.WeightDecay,
+		Rate:        float64(e.data(rate)[0]),
+		Step:        int(e.data(step)[0]),
 	}
 	e.pool.do((*adamTask[T])(t), len(t.dst), costly)
 }

@@ -17,7 +17,10 @@ import (
 // pairs of terms. A pair adds its second term, then its first, each with one rounding
 // to float32, subnormal sums becoming 0; a last term without a partner is the first
 // of a pair with 0·0. The block's sum, times alpha, is added to C as in Sgemm.
-func GemmBF16(tA, tB blas.Transpose, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {
+func GemmBF16(
+	tA, tB blas.Transpose, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int,
+	beta float32, c []float32, ldc int,
+) {
 	if !checkGemm(tA, tB, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) {
 		return
 	}
@@ -33,10 +36,12 @@ func GemmBF16(tA, tB blas.Transpose, m, n, k int, alpha float32, a []float32, ld
 func BF16Error() error {
 	switch {
 	case tilesBF16 == nil:
-		return errors.New("simd: products of bfloat16 need a processor with AVX512_BF16 (AMD Zen 4, Intel Cooper Lake " +
+		return errors.New("simd: products of bfloat16 need a processor with AVX512_BF16 (AMD Zen 4, Intel " +
+			"Cooper Lake " +
 			"or newer), and a build for amd64 without -tags noasm")
 	case level != AVX512:
-		return fmt.Errorf("simd: products of bfloat16 need the instruction set avx512; %s chose %v", EnvVar, level)
+		return fmt.Errorf("simd: products of bfloat16 need the instruction set avx512; %s chose %v",
+			EnvVar, level)
 	}
 	return nil
 }
@@ -59,14 +64,18 @@ const pairPad = 15
 
 // packPairsA writes rows i0 to i1-1 of op(A), terms k0 to k0+terms-1, in pairs, to ws.a. It
 // returns them, and the steps to the next row and pair.
-func packPairsA[T Float](x *pairing, ws *workspace[T], tA bool, a []T, lda, i0, i1, k0, terms int) (block []T, rs, cs int) {
-	rows, pairs := i1-i0, (terms+1)/2
+func packPairsA[T Float](
+	x *pairing, ws *workspace[T], tA bool, a []T, lda, i0, i1, k0, terms int,
+) (block []T, rs, cs int) {
+	rows := i1 - i0
+	pairs := (terms + 1) / 2
 	if tA {
 		ws.a = grow(ws.a, rows*pairs+pairPad)
 		x.across(at(ws.a, 0), 4*32, uintptr(4*rows), at(a, k0*lda+i0), uintptr(4*lda), rows, terms)
 		return ws.a, 1, rows
 	}
-	if rs = pairs; rs%512 == 0 {
+	rs = pairs
+	if rs%512 == 0 {
 		rs += 16 // rows a power of two apart fall into the same sets of the cache
 	}
 	ws.a = grow(ws.a, rows*rs+pairPad)
@@ -75,7 +84,9 @@ func packPairsA[T Float](x *pairing, ws *workspace[T], tA bool, a []T, lda, i0, 
 }
 
 // packPairsB is packB for pairs: terms k0 to k0+terms-1 and columns j0 to j0+nb-1 of op(B), to ws.b.
-func packPairsB[T Float](x *pairing, ws *workspace[T], tB bool, b []T, ldb, k0, j0, terms, nb, width, lanes int) {
+func packPairsB[T Float](
+	x *pairing, ws *workspace[T], tB bool, b []T, ldb, k0, j0, terms, nb, width, lanes int,
+) {
 	pairs := (terms + 1) / 2
 	for j := 0; j < nb; j += width {
 		w := min(width, nb-j)

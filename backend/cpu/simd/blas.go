@@ -43,7 +43,10 @@ var (
 // Sgemm panics, with the same words as gonum, if tA or tB is not a transpose, if a
 // dimension is negative, if a leading dimension is less than a row, or if a
 // slice is too short.
-func (BLAS) Sgemm(tA, tB blas.Transpose, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {
+func (BLAS) Sgemm(
+	tA, tB blas.Transpose, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int,
+	beta float32, c []float32, ldc int,
+) {
 	if !checkGemm(tA, tB, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) {
 		return
 	}
@@ -53,7 +56,10 @@ func (BLAS) Sgemm(tA, tB blas.Transpose, m, n, k int, alpha float32, a []float32
 }
 
 // Dgemm is [BLAS.Sgemm] for float64.
-func (BLAS) Dgemm(tA, tB blas.Transpose, m, n, k int, alpha float64, a []float64, lda int, b []float64, ldb int, beta float64, c []float64, ldc int) {
+func (BLAS) Dgemm(
+	tA, tB blas.Transpose, m, n, k int, alpha float64, a []float64, lda int, b []float64, ldb int,
+	beta float64, c []float64, ldc int,
+) {
 	if !checkGemm(tA, tB, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) {
 		return
 	}
@@ -78,20 +84,26 @@ const (
 
 // checkGemm panics on bad arguments, does what needs no product, and reports
 // whether there is a product to compute.
-func checkGemm[T Float](tA, tB blas.Transpose, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) bool {
-	rowsA, colsA := m, k
+func checkGemm[T Float](
+	tA, tB blas.Transpose, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int,
+) bool {
+	rowsA := m
+	colsA := k
 	switch tA {
 	case blas.NoTrans:
 	case blas.Trans, blas.ConjTrans:
-		rowsA, colsA = k, m
+		rowsA = k
+		colsA = m
 	default:
 		panic(badTranspose)
 	}
-	rowsB, colsB := k, n
+	rowsB := k
+	colsB := n
 	switch tB {
 	case blas.NoTrans:
 	case blas.Trans, blas.ConjTrans:
-		rowsB, colsB = n, k
+		rowsB = n
+		colsB = k
 	default:
 		panic(badTranspose)
 	}

@@ -121,7 +121,10 @@ func (s rowSplit) run(t, stop int) (rows, end int) {
 // op(B), its old value and the factors alone: a plain sum in the order of k,
 // restarted at every block of K, whose length depends on n and k only. With kernels
 // for pairs, lengths of sums, kc and kb, count pairs, and so do packed blocks.
-func gemm[T Float](ws *workspace[T], ts *tileSet, tA, tB bool, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int) {
+func gemm[T Float](
+	ws *workspace[T], ts *tileSet, tA, tB bool, m, n, k int, alpha T, a []T, lda int, b []T,
+	ldb int, beta T, c []T, ldc int,
+) {
 	size := int(unsafe.Sizeof(alpha))
 	p := &ws.args
 	width := ts.lanes * ts.nv
@@ -140,9 +143,11 @@ func gemm[T Float](ws *workspace[T], ts *tileSet, tA, tB bool, m, n, k int, alph
 
 	split := splitRows(m, ts.mr)
 
-	rsA, csA := lda, 1
+	rsA := lda
+	csA := 1
 	if tA {
-		rsA, csA = 1, lda
+		rsA = 1
+		csA = lda
 	}
 	p.alpha = bits(alpha)
 	p.ldc = uintptr(ldc * size)
@@ -152,7 +157,8 @@ func gemm[T Float](ws *workspace[T], ts *tileSet, tA, tB bool, m, n, k int, alph
 			terms := min(step*kc, k-k0)
 			kb := (terms + step - 1) / step
 			p.k = kb
-			p.mode, p.beta = gemmUpdate, bits(T(1))
+			p.mode = gemmUpdate
+			p.beta = bits(T(1))
 			if k0 == 0 {
 				p.beta = bits(beta)
 				if beta == 0 {
@@ -194,7 +200,10 @@ func gemm[T Float](ws *workspace[T], ts *tileSet, tA, tB bool, m, n, k int, alph
 				// cache if they lie a power of two apart.
 				packA := ts.pack || ts.mr > 8 && !tA && lda*size%2048 == 0 && nb > width
 				// What is read of A, from which row, and the steps to the next row and column.
-				block, from, rs, cs := a[k0*csA:], 0, rsA, csA
+				block := a[k0*csA:]
+				from := 0
+				rs := rsA
+				cs := csA
 				switch {
 				case ts.pairs != nil:
 					from = split.first(t0)
@@ -224,21 +233,26 @@ func gemm[T Float](ws *workspace[T], ts *tileSet, tA, tB bool, m, n, k int, alph
 						next := t + p.tiles
 						if packA {
 							p.a = unsafe.Pointer(&ws.a[(i-split.first(t0))*kb+(t-t0)*tilePad])
-							p.rsA, p.csA = uintptr(size), uintptr(rows*size)
+							p.rsA = uintptr(size)
+							p.csA = uintptr(rows * size)
 							p.aStep = uintptr((rows*kb + tilePad) * size)
 						} else {
 							p.a = unsafe.Pointer(&block[(i-from)*rs])
-							p.rsA, p.csA = uintptr(rs*size), uintptr(cs*size)
+							p.rsA = uintptr(rs * size)
+							p.csA = uintptr(cs * size)
 							p.aStep = uintptr(rows * rs * size)
 						}
 						// Prefetch the rows of Aᵀ to come, or the next tile if the
 						// tiles are contiguous.
-						p.ahead, p.aheadStep = 0, 0
+						p.ahead = 0
+						p.aheadStep = 0
 						switch {
 						case packA || !tA && rs == kb:
-							p.ahead, p.aheadStep = p.aStep, uintptr(rows*size)
+							p.ahead = p.aStep
+							p.aheadStep = uintptr(rows * size)
 						case tA:
-							p.ahead, p.aheadStep = aheadRows*p.csA, p.csA
+							p.ahead = aheadRows * p.csA
+							p.aheadStep = p.csA
 						}
 						p.c = unsafe.Pointer(&c[i*ldc+j0+j])
 						if ts.whole && p.mask != 0 {
@@ -253,16 +267,21 @@ func gemm[T Float](ws *workspace[T], ts *tileSet, tA, tB bool, m, n, k int, alph
 		}
 	}
 	// The pool must not keep the caller's matrices alive.
-	p.a, p.b, p.c = nil, nil, nil
+	p.a = nil
+	p.b = nil
+	p.c = nil
 	runtime.KeepAlive(ws)
 }
 
 // runPartial runs a kernel that can only handle whole vectors where C has fewer
 // columns: each tile is computed in a buffer. width and cols are in bytes.
 func runPartial(p *gemmArgs, kern func(*gemmArgs), rows, width, cols int) {
-	a, c, ldc := p.a, p.c, p.ldc
+	a := p.a
+	c := p.c
+	ldc := p.ldc
 	row := func(r int) (buf, c0 []byte) {
-		return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(&p.buf), r*width)), cols), unsafe.Slice((*byte)(unsafe.Add(c, uintptr(r)*ldc)), cols)
+		return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(&p.buf), r*width)), cols),
+			unsafe.Slice((*byte)(unsafe.Add(c, uintptr(r)*ldc)), cols)
 	}
 	for n := p.tiles; n > 0; n-- {
 		if p.mode == gemmUpdate {
@@ -271,7 +290,9 @@ func runPartial(p *gemmArgs, kern func(*gemmArgs), rows, width, cols int) {
 				copy(buf, c0)
 			}
 		}
-		p.tiles, p.c, p.ldc = 1, unsafe.Pointer(&p.buf), uintptr(width)
+		p.tiles = 1
+		p.c = unsafe.Pointer(&p.buf)
+		p.ldc = uintptr(width)
 		kern(p)
 		for r := range rows {
 			buf, c0 := row(r)
@@ -282,7 +303,9 @@ func runPartial(p *gemmArgs, kern func(*gemmArgs), rows, width, cols int) {
 			c = unsafe.Add(c, uintptr(rows)*ldc)
 		}
 	}
-	p.a, p.c, p.ldc = a, c, ldc
+	p.a = a
+	p.c = c
+	p.ldc = ldc
 }
 
 // packB copies rows k0..k0+kb and columns j0..j0+nb of op(B) into panels of

@@ -24,8 +24,20 @@ func fromBits[T Float](b uint64) T {
 // The plain tiles are 2×4: more sums at a time do not fit in the registers that
 // the compiler uses.
 var (
-	goTiles32 = &tileSet{mr: 2, lanes: 4, nv: 1, pack: true, kern: [][2]func(*gemmArgs){{}, {goTile1[float32]}, {goTile2[float32]}}}
-	goTiles64 = &tileSet{mr: 2, lanes: 4, nv: 1, pack: true, kern: [][2]func(*gemmArgs){{}, {goTile1[float64]}, {goTile2[float64]}}}
+	goTiles32 = &tileSet{
+		mr:    2,
+		lanes: 4,
+		nv:    1,
+		pack:  true,
+		kern:  [][2]func(*gemmArgs){{}, {goTile1[float32]}, {goTile2[float32]}},
+	}
+	goTiles64 = &tileSet{
+		mr:    2,
+		lanes: 4,
+		nv:    1,
+		pack:  true,
+		kern:  [][2]func(*gemmArgs){{}, {goTile1[float64]}, {goTile2[float64]}},
+	}
 )
 
 func goTile1[T Float](p *gemmArgs) {
@@ -69,7 +81,8 @@ func goTile2[T Float](p *gemmArgs) {
 
 func goWriteBack[T Float](p *gemmArgs, r int, s *[4]T) {
 	c := unsafe.Slice((*T)(unsafe.Add(p.c, uintptr(r)*p.ldc)), p.cols)
-	alpha, beta := fromBits[T](p.alpha), fromBits[T](p.beta)
+	alpha := fromBits[T](p.alpha)
+	beta := fromBits[T](p.beta)
 	for j := range c {
 		if p.mode == gemmUpdate {
 			c[j] = beta*c[j] + alpha*s[j]

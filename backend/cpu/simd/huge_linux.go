@@ -15,6 +15,9 @@ func HugePages(v []float32) {
 	skip := (-p & (page - 1)) / 4
 	if n := uintptr(len(v)); n > skip {
 		v = v[skip:]
-		_ = syscall.Madvise(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v)), syscall.MADV_HUGEPAGE) // advice
+		// advice
+		_ = syscall.Madvise(
+			unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v)), syscall.MADV_HUGEPAGE,
+		)
 	}
 }

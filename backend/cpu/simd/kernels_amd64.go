@@ -9,10 +9,30 @@ import (
 )
 
 var (
-	avx512Tiles32 = &tileSet{mr: 14, lanes: 16, nv: 2, kern: sgemmAVX512[:]}
-	avx512Tiles64 = &tileSet{mr: 14, lanes: 8, nv: 2, kern: dgemmAVX512[:]}
-	avx2Tiles32   = &tileSet{mr: 6, lanes: 8, nv: 2, kern: sgemmAVX2[:]}
-	avx2Tiles64   = &tileSet{mr: 6, lanes: 4, nv: 2, kern: dgemmAVX2[:]}
+	avx512Tiles32 = &tileSet{
+		mr:    14,
+		lanes: 16,
+		nv:    2,
+		kern:  sgemmAVX512[:],
+	}
+	avx512Tiles64 = &tileSet{
+		mr:    14,
+		lanes: 8,
+		nv:    2,
+		kern:  dgemmAVX512[:],
+	}
+	avx2Tiles32 = &tileSet{
+		mr:    6,
+		lanes: 8,
+		nv:    2,
+		kern:  sgemmAVX2[:],
+	}
+	avx2Tiles64 = &tileSet{
+		mr:    6,
+		lanes: 4,
+		nv:    2,
+		kern:  dgemmAVX2[:],
+	}
 )
 
 func tiles32() *tileSet { return [...]*tileSet{goTiles32, avx2Tiles32, avx512Tiles32}[level] }
@@ -23,12 +43,27 @@ var tilesBF16 = func() *tileSet {
 	if !cpu.X86.HasAVX512BF16 {
 		return nil
 	}
-	return &tileSet{mr: 14, lanes: 16, nv: 2, kern: bgemmAVX512[:], pairs: pairsAVX512}
+	return &tileSet{
+		mr:    14,
+		lanes: 16,
+		nv:    2,
+		kern:  bgemmAVX512[:],
+		pairs: pairsAVX512,
+	}
 }()
 
 // maskTable holds 32 bytes of ones, then 32 of zeros: an unaligned load of 32
 // bytes gives a vector mask for any number of lanes.
-var maskTable = [16]uint32{0: 1<<32 - 1, 1: 1<<32 - 1, 2: 1<<32 - 1, 3: 1<<32 - 1, 4: 1<<32 - 1, 5: 1<<32 - 1, 6: 1<<32 - 1, 7: 1<<32 - 1}
+var maskTable = [16]uint32{
+	0: 1<<32 - 1,
+	1: 1<<32 - 1,
+	2: 1<<32 - 1,
+	3: 1<<32 - 1,
+	4: 1<<32 - 1,
+	5: 1<<32 - 1,
+	6: 1<<32 - 1,
+	7: 1<<32 - 1,
+}
 
 // setMask describes the last vector of a panel, of which w lanes are valid.
 func setMask(p *gemmArgs, w, lanes, size int) {

@@ -9,8 +9,20 @@ func detect() []ISA { return []ISA{Generic, NEON} }
 
 // A vector of these tiles is two registers: 8 columns of float32.
 var (
-	neonTiles32 = &tileSet{mr: 6, lanes: 8, nv: 2, whole: true, kern: sgemmNEON[:]}
-	neonTiles64 = &tileSet{mr: 6, lanes: 4, nv: 2, whole: true, kern: dgemmNEON[:]}
+	neonTiles32 = &tileSet{
+		mr:    6,
+		lanes: 8,
+		nv:    2,
+		whole: true,
+		kern:  sgemmNEON[:],
+	}
+	neonTiles64 = &tileSet{
+		mr:    6,
+		lanes: 4,
+		nv:    2,
+		whole: true,
+		kern:  dgemmNEON[:],
+	}
 )
 
 func tiles32() *tileSet {

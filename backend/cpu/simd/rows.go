@@ -128,7 +128,9 @@ func DivCol[T Float](dst, a, col []T) {
 // are equally long and whole rows.
 func AffineRow[T Float](dst, a, scale, shift []T) {
 	if len(a) != len(dst) || len(scale) != len(shift) {
-		badLength("AffineRow", "dst and a equal, scale and shift equal", len(dst), len(a), len(scale), len(shift))
+		badLength(
+			"AffineRow", "dst and a equal, scale and shift equal", len(dst), len(a), len(scale), len(shift),
+		)
 	}
 	cols := len(scale)
 	rows := rowsOf("AffineRow", len(dst), cols)
@@ -142,7 +144,8 @@ func AffineRow[T Float](dst, a, scale, shift []T) {
 		return
 	}
 	for i := range rows {
-		d, x := dst[i*cols:][:cols], a[i*cols:][:cols]
+		d := dst[i*cols:][:cols]
+		x := a[i*cols:][:cols]
 		for j := range d {
 			d[j] = x[j]*scale[j] + shift[j]
 		}
@@ -155,7 +158,16 @@ func AffineRow[T Float](dst, a, scale, shift []T) {
 // equally long and whole rows.
 func CombineRow[T Float](dst, a, p, b, q, r []T) {
 	if len(a) != len(dst) || len(b) != len(dst) || len(p) != len(r) || len(q) != len(r) {
-		badLength("CombineRow", "dst, a and b equal, p, q and r equal", len(dst), len(a), len(b), len(p), len(q), len(r))
+		badLength(
+			"CombineRow",
+			"dst, a and b equal, p, q and r equal",
+			len(dst),
+			len(a),
+			len(b),
+			len(p),
+			len(q),
+			len(r),
+		)
 	}
 	cols := len(p)
 	rows := rowsOf("CombineRow", len(dst), cols)
@@ -164,12 +176,16 @@ func CombineRow[T Float](dst, a, p, b, q, r []T) {
 	}
 	if fast[T]() {
 		eachBlock(rows, cols, func(i, j, n, c int) {
-			combineRow(at(dst, i*cols+j), at(a, i*cols+j), at(b, i*cols+j), at(p, j), at(q, j), at(r, j), n, c)
+			combineRow(
+				at(dst, i*cols+j), at(a, i*cols+j), at(b, i*cols+j), at(p, j), at(q, j), at(r, j), n, c,
+			)
 		})
 		return
 	}
 	for i := range rows {
-		d, x, y := dst[i*cols:][:cols], a[i*cols:][:cols], b[i*cols:][:cols]
+		d := dst[i*cols:][:cols]
+		x := a[i*cols:][:cols]
+		y := b[i*cols:][:cols]
 		for j := range d {
 			d[j] = x[j]*p[j] + (y[j]*q[j] + r[j])
 		}

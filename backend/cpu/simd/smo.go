@@ -24,18 +24,30 @@ func SubtractArgmax(f, mask []float64, ka, kb []float32, a, b float64) (best flo
 	if len(mask) != len(f) || len(ka) != len(f) || len(kb) != len(f) {
 		badLength("SubtractArgmax", "all equal", len(f), len(mask), len(ka), len(kb))
 	}
-	best, at = -math.MaxFloat64, -1
+	best = -math.MaxFloat64
+	at = -1
 	whole := 0
 	if lanes := smoLanes(); lanes > 0 && len(f) >= lanes {
 		whole = len(f) / lanes * lanes
-		p := smoArgs{n: whole, f: &f[0], mask: &mask[0], a: &ka[0], b: &kb[0], x: a, y: b, best: best}
+		p := smoArgs{
+			n:    whole,
+			f:    &f[0],
+			mask: &mask[0],
+			a:    &ka[0],
+			b:    &kb[0],
+			x:    a,
+			y:    b,
+			best: best,
+		}
 		smoUpdate(&p)
-		best, at = p.best, p.place-1
+		best = p.best
+		at = p.place - 1
 	}
 	for t := whole; t < len(f); t++ {
 		f[t] -= float64(float64(ka[t])*a) + float64(float64(kb[t])*b)
 		if v := f[t] + mask[t]; v >= best {
-			best, at = v, t
+			best = v
+			at = t
 		}
 	}
 	return best, at
@@ -51,19 +63,30 @@ func ArgmaxGain(f, mask []float64, k []float32, top, tiny float64) int {
 	if len(mask) != len(f) || len(k) != len(f) {
 		badLength("ArgmaxGain", "all equal", len(f), len(mask), len(k))
 	}
-	best, at := math.SmallestNonzeroFloat64, -1
+	best := math.SmallestNonzeroFloat64
+	at := -1
 	whole := 0
 	if lanes := smoLanes(); lanes > 0 && len(f) >= lanes {
 		whole = len(f) / lanes * lanes
-		p := smoArgs{n: whole, f: &f[0], mask: &mask[0], a: &k[0], x: top, y: tiny, best: best}
+		p := smoArgs{
+			n:    whole,
+			f:    &f[0],
+			mask: &mask[0],
+			a:    &k[0],
+			x:    top,
+			y:    tiny,
+			best: best,
+		}
 		smoGain(&p)
-		best, at = p.best, p.place-1
+		best = p.best
+		at = p.place - 1
 	}
 	for t := whole; t < len(f); t++ {
 		if gap := top - f[t]; gap > 0 {
 			// The factor 2 rounds nothing, fused or not.
 			if gain := gap * gap / max(mask[t]-2*float64(k[t]), tiny); gain >= best {
-				best, at = gain, t
+				best = gain
+				at = t
 			}
 		}
 	}
@@ -79,7 +102,14 @@ func AddRows(dst []float64, ka, kb []float32, a, b float64) {
 	whole := 0
 	if lanes := smoLanes(); lanes > 0 && len(dst) >= lanes {
 		whole = len(dst) / lanes * lanes
-		smoAdd(&smoArgs{n: whole, f: &dst[0], a: &ka[0], b: &kb[0], x: a, y: b})
+		smoAdd(&smoArgs{
+			n: whole,
+			f: &dst[0],
+			a: &ka[0],
+			b: &kb[0],
+			x: a,
+			y: b,
+		})
 	}
 	for t := whole; t < len(dst); t++ {
 		v := dst[t] + float64(float64(ka[t])*a)
@@ -107,10 +137,18 @@ func ExpScaled(v []float64, single []float32, s float64) {
 	whole := 0
 	if lanes := smoLanes(); lanes > 0 && len(v) >= lanes {
 		whole = len(v) / lanes * lanes
-		smoExp(&smoArgs{n: whole, f: &v[0], mask: &exp2Table[0], b: &single[0], x: s})
+		smoExp(&smoArgs{
+			n:    whole,
+			f:    &v[0],
+			mask: &exp2Table[0],
+			b:    &single[0],
+			x:    s,
+		})
 	}
 	for i, u := range v[whole:] {
-		x, e := float64(s*u), 0.0 // the conversion keeps arm64 from fusing it below
+		// the conversion keeps arm64 from fusing it below
+		x := float64(s * u)
+		e := 0.0
 		if x >= -700 {
 			m := float64(x*per) + magic
 			n := int64(math.Float64bits(m)) - int64(magicBits)
@@ -121,7 +159,8 @@ func ExpScaled(v []float64, single []float32, s float64) {
 			t := exp2Table[n&127]
 			e = math.Float64frombits(math.Float64bits(t+float64(t*p)) + uint64(n>>7)<<52)
 		}
-		v[whole+i], single[whole+i] = e, float32(e)
+		v[whole+i] = e
+		single[whole+i] = float32(e)
 	}
 }
 
@@ -143,7 +182,12 @@ func SquaredDistances(dst *[16]float64, columns, x []float64) {
 		badLength("SquaredDistances", "16 times the second", len(columns), len(x))
 	}
 	if smoLanes() > 0 && len(x) > 0 {
-		smoSquares(&smoArgs{n: len(x), f: &dst[0], mask: &columns[0], g: &x[0]})
+		smoSquares(&smoArgs{
+			n:    len(x),
+			f:    &dst[0],
+			mask: &columns[0],
+			g:    &x[0],
+		})
 		return
 	}
 	clear(dst[:])

@@ -44,22 +44,28 @@ func (s *stripSet) run(family int, p *stripArgs, cols int) {
 	table := &s.kern[family]
 	vectors := (cols + s.lanes - 1) / s.lanes
 	strips := (vectors + len(table[0]) - 1) / len(table[0])
-	dst, x, y := p.dst, p.x, p.y
+	dst := p.dst
+	x := p.x
+	y := p.y
 	for i := range strips {
 		lo, hi := i*vectors/strips, (i+1)*vectors/strips
 		off := uintptr(lo * s.lanes * 4)
-		p.dst, p.x = unsafe.Add(dst, off), unsafe.Add(x, off)
+		p.dst = unsafe.Add(dst, off)
+		p.x = unsafe.Add(x, off)
 		if y != nil {
 			p.y = unsafe.Add(y, off)
 		}
 		part := 0
 		if w := cols - (hi-1)*s.lanes; w < s.lanes {
 			part = 1
-			p.mask, p.maskVec = 1<<w-1, unsafe.Add(unsafe.Pointer(&maskTable), 32-4*min(w, 8))
+			p.mask = 1<<w - 1
+			p.maskVec = unsafe.Add(unsafe.Pointer(&maskTable), 32-4*min(w, 8))
 		}
 		table[part][hi-lo-1](p)
 	}
-	p.dst, p.x, p.y = dst, x, y
+	p.dst = dst
+	p.x = x
+	p.y = y
 }
 
 // columns runs a column reduction over all rows of x, in blocks that are short
@@ -69,11 +75,13 @@ func columns[T Float](family int, dst, x, y []T, rows, ldy int) {
 	p := stripPool.Get().(*stripArgs)
 	p.flag = 0
 	p.dst = unsafe.Pointer(&dst[0])
-	p.ldx, p.ldy = uintptr(4*cols), uintptr(4*ldy)
+	p.ldx = uintptr(4 * cols)
+	p.ldy = uintptr(4 * ldy)
 	step := rowBlock(cols)
 	set := strips()
 	for i := 0; i < rows; i += step {
-		p.x, p.y = unsafe.Pointer(&x[i*cols]), nil
+		p.x = unsafe.Pointer(&x[i*cols])
+		p.y = nil
 		if y != nil {
 			p.y = unsafe.Pointer(&y[i*ldy])
 		}
@@ -81,7 +89,9 @@ func columns[T Float](family int, dst, x, y []T, rows, ldy int) {
 		set.run(family, p, cols)
 		p.flag = 1
 	}
-	p.dst, p.x, p.y = nil, nil, nil
+	p.dst = nil
+	p.x = nil
+	p.y = nil
 	stripPool.Put(p)
 }
 
@@ -178,9 +188,11 @@ func checkRising(op string, ptr []int32, n int) {
 // It panics if dst or x is not whole rows, if a row is missing, if ptr or adj
 // point outside, or if val is neither nil nor as long as adj.
 func SpMM[T Float](dst []T, cols, lo, hi int, ptr, adj []int32, val []T, x []T, self T) {
-	rows, n := rowsOf("SpMM", len(dst), cols), rowsOf("SpMM", len(x), cols)
+	rows := rowsOf("SpMM", len(dst), cols)
+	n := rowsOf("SpMM", len(x), cols)
 	if lo < 0 || hi < lo || hi > rows || hi >= len(ptr) && hi > lo || self != 0 && hi > n {
-		panic(fmt.Sprintf("simd: SpMM: rows %d to %d of dst with %d, x with %d, ptr of %d", lo, hi, rows, n, len(ptr)))
+		panic(fmt.Sprintf("simd: SpMM: rows %d to %d of dst with %d, x with %d, ptr of %d",
+			lo, hi, rows, n, len(ptr)))
 	}
 	if val != nil && len(val) != len(adj) {
 		badLength("SpMM", "val and adj equal", len(val), len(adj))
@@ -218,7 +230,8 @@ func SpMM[T Float](dst []T, cols, lo, hi int, ptr, adj []int32, val []T, x []T, 
 	}
 	p := stripPool.Get().(*stripArgs)
 	family := stripSpMM
-	p.ldd, p.ldx = uintptr(4*cols), uintptr(4*cols)
+	p.ldd = uintptr(4 * cols)
+	p.ldx = uintptr(4 * cols)
 	if len(x) > 0 {
 		p.x = unsafe.Pointer(&x[0])
 	} else {
@@ -229,7 +242,9 @@ func SpMM[T Float](dst []T, cols, lo, hi int, ptr, adj []int32, val []T, x []T, 
 		family = stripSpMMVal
 		p.val = unsafe.Pointer(unsafe.SliceData(val))
 	}
-	p.self, p.flag, p.y = float32(self), 0, nil
+	p.self = float32(self)
+	p.flag = 0
+	p.y = nil
 	set := strips()
 	most := int32(max(1, 4*chunk/cols)) // entries of A for one call
 	for i := lo; i < hi; {
@@ -251,9 +266,13 @@ func SpMM[T Float](dst []T, cols, lo, hi int, ptr, adj []int32, val []T, x []T, 
 			for k := ptr[i]; k < ptr[end]; k = p.part[1] {
 				p.part = [2]int32{k, k + min(most, ptr[end]-k)}
 				set.run(family, p, cols)
-				p.flag, p.self, p.y = 1, 1, p.dst
+				p.flag = 1
+				p.self = 1
+				p.y = p.dst
 			}
-			p.flag, p.self, p.y = 0, float32(self), nil
+			p.flag = 0
+			p.self = float32(self)
+			p.y = nil
 		}
 		i = end
 	}

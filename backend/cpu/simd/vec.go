@@ -80,7 +80,9 @@ func Axpby[T Float](dst []T, alpha T, a []T, beta T, b []T) {
 // Affine computes dst_i = alpha·a_i + c with one rounding. It panics if the
 // lengths differ.
 func Affine[T Float](dst []T, alpha T, a []T, c T) {
-	if !inChunks("Affine", dst, a, func(dst, a *float32, n int) { affine(float32(alpha), float32(c), dst, a, n) }) {
+	if !inChunks("Affine", dst, a, func(dst, a *float32, n int) {
+		affine(float32(alpha), float32(c), dst, a, n)
+	}) {
 		for i, x := range a {
 			dst[i] = alpha*x + c
 		}
@@ -89,7 +91,9 @@ func Affine[T Float](dst []T, alpha T, a []T, c T) {
 
 // Scale computes dst_i = alpha·a_i. It panics if the lengths differ.
 func Scale[T Float](dst []T, alpha T, a []T) {
-	if !inChunks("Scale", dst, a, func(dst, a *float32, n int) { scale(float32(alpha), dst, a, n) }) {
+	if !inChunks("Scale", dst, a, func(dst, a *float32, n int) {
+		scale(float32(alpha), dst, a, n)
+	}) {
 		for i, x := range a {
 			dst[i] = alpha * x
 		}
@@ -283,12 +287,21 @@ func Adam[T Float](p, g, m, v []T, c AdamStep) {
 		badLength("Adam", "p, g, m and v equal", n, len(g), len(m), len(v))
 	}
 	t := float64(c.Step)
-	decay, beta1, gain1, beta2, gain2 := T(c.WeightDecay), T(c.Beta1), T(1-c.Beta1), T(c.Beta2), T(1-c.Beta2)
-	root2, eps, step := T(math.Sqrt(1-math.Pow(c.Beta2, t))), T(c.Eps), T(c.Rate/(1-math.Pow(c.Beta1, t)))
+	decay := T(c.WeightDecay)
+	beta1 := T(c.Beta1)
+	gain1 := T(1 - c.Beta1)
+	beta2 := T(c.Beta2)
+	gain2 := T(1 - c.Beta2)
+	root2 := T(math.Sqrt(1 - math.Pow(c.Beta2, t)))
+	eps := T(c.Eps)
+	step := T(c.Rate / (1 - math.Pow(c.Beta1, t)))
 	if fast[T]() {
 		for i := 0; i < n; i += chunk {
-			adam(float32(decay), float32(beta1), float32(gain1), float32(beta2), float32(gain2), float32(root2), float32(eps), float32(step),
-				at(p, i), at(m, i), at(v, i), at(g, i), min(chunk, n-i))
+			adam(
+				float32(decay), float32(beta1), float32(gain1), float32(beta2), float32(gain2),
+				float32(root2), float32(eps), float32(step), at(p, i), at(m, i), at(v, i), at(g, i),
+				min(chunk, n-i),
+			)
 		}
 		return
 	}

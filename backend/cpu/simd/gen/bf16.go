@@ -22,7 +22,8 @@ func (o *out) toPairs(lo, hi, dst int) { o.evex("VCVTNE2PS2BF16", 0x72, 3, lo, h
 // pairsFile writes what turns matrices into pairs of bfloat16, and returns the Go
 // variable that lists it.
 func pairsFile(o *out) string {
-	along, across := pairsAlong(o), pairsAcross(o)
+	along := pairsAlong(o)
+	across := pairsAcross(o)
 	// The order that brings the halves of 32 numbers into alternation.
 	o.WriteByte('\n')
 	for i := range 16 {
@@ -36,8 +37,14 @@ func pairsAlong(o *out) string {
 	a := words("dst *float32", "ldd uintptr", "src *float32", "lds uintptr", "n int", "rows int")
 	name := "pairsAlong" + o.isa.name
 	o.fn(name+": see pairing.along.", name, a.signature(), a.frame())
-	o.get(a.at("dst"), "R8", a.at("ldd"), "R10", a.at("src"), "R9", a.at("lds"), "R11", a.at("n"), "BX", a.at("rows"), "DX")
-	row, loop, rest, next := o.l("row"), o.l("loop"), o.l("rest"), o.l("next")
+	o.get(
+		a.at("dst"), "R8", a.at("ldd"), "R10", a.at("src"), "R9", a.at("lds"), "R11", a.at("n"),
+		"BX", a.at("rows"), "DX",
+	)
+	row := o.l("row")
+	loop := o.l("loop")
+	rest := o.l("rest")
+	next := o.l("next")
 	o.p("%s:", row)
 	o.p("MOVQ R8, DI")
 	o.p("MOVQ R9, SI")
@@ -72,14 +79,19 @@ func pairsAlong(o *out) string {
 }
 
 func pairsAcross(o *out) string {
-	a := words("dst *float32", "tile uintptr", "ldd uintptr", "src *float32", "lds uintptr", "n int", "rows int")
+	a := words(
+		"dst *float32", "tile uintptr", "ldd uintptr", "src *float32", "lds uintptr", "n int", "rows int",
+	)
 	name := "pairsAcross" + o.isa.name
 	o.fn(name+": see pairing.across.", name, a.signature(), a.frame())
 	o.get(a.at("dst"), "R8", a.at("tile"), "R12", a.at("ldd"), "R10", a.at("src"), "R9", a.at("lds"), "R11",
 		a.at("n"), "BX", a.at("rows"), "DX")
 	o.p("VMOVUPS pairOrder<>(SB), Z31")
 	o.p("MOVL $0xffff, R14")
-	row, both, tile, next := o.l("row"), o.l("both"), o.l("tile"), o.l("next")
+	row := o.l("row")
+	both := o.l("both")
+	tile := o.l("tile")
+	next := o.l("next")
 	o.p("%s:", row)
 	o.p("MOVQ R8, DI")
 	o.p("MOVQ R9, SI")

@@ -14,10 +14,10 @@ import (
 //	for every k: load the nv vectors of row k of the B panel; for every row r
 //	broadcast A[r,k] and multiply-add.
 //
-// A is read in place through a row and a column stride, so the same kernel
-// serves A, Aᵀ and a packed A. With pairs of bfloat16 a k is two terms of the sum. The rows' addresses are formed from two pointers
-// (row 0 and row 7) and 1, 3 and 5 times the row stride, which the addressing
-// mode multiplies by 1, 2, 4, 8.
+// A is read in place through a row and a column stride, so the same kernel serves A, Aᵀ and a
+// packed A. With pairs of bfloat16 a k is two terms of the sum. The rows' addresses are formed from
+// two pointers (row 0 and row 7) and 1, 3 and 5 times the row stride, which the addressing mode
+// multiplies by 1, 2, 4, 8.
 func gemmFile(o *out) string {
 	var table strings.Builder
 	kernel := gemmKernel
@@ -75,7 +75,8 @@ func gemmKernel(o *out, el elem, mr, nv int) string {
 	acc := func(r, j int) string { return s.v(r*nv + j) }
 	b := func(j int) string { return s.v(2*s.mr + j) }
 	tmp := func(i int) string { return s.v(2*s.mr + 2 + i%2) }
-	tile, loop := o.l("tile"), o.l("loop")
+	tile := o.l("tile")
+	loop := o.l("loop")
 
 	o.p("MOVQ p+0(FP), DI")
 	o.fields("gemmArgs", "a", "R14", "rsA", "R9", "csA", "R12", "ldb", "R13", "c", "DX")
@@ -128,8 +129,12 @@ func gemmKernel(o *out, el elem, mr, nv int) string {
 	o.take(1, "CX", "NZ", loop)
 
 	// The tile is complete. C = acc, C = alpha·acc or C = beta·C + alpha·acc.
-	alpha, beta, t := b(0), b(1), tmp(0)
-	scale, update, next := o.l("scale"), o.l("update"), o.l("next")
+	alpha := b(0)
+	beta := b(1)
+	t := tmp(0)
+	scale := o.l("scale")
+	update := o.l("update")
+	next := o.l("next")
 	o.fields("gemmArgs", "mode", "CX", "ldc", "AX")
 	o.p("VBROADCAST%s gemmArgs_alpha(DI), %s", el.ss, alpha)
 	o.p("VBROADCAST%s gemmArgs_beta(DI), %s", el.ss, beta)
@@ -141,9 +146,11 @@ func gemmKernel(o *out, el elem, mr, nv int) string {
 	}
 	at := func(j int) string { return fmt.Sprintf("%d(DX)", j*s.bytes) }
 	writeBack := func(masked bool) {
-		sc, up := scale, update
+		sc := scale
+		up := update
 		if !masked && s.reg == "Y" {
-			sc, up = o.l("scale"), o.l("update")
+			sc = o.l("scale")
+			up = o.l("update")
 		}
 		for mode := range 3 {
 			switch mode {

@@ -4,20 +4,54 @@ import "math"
 
 // binary returns the kernel dst = f(a, b) in its elementwise form.
 func binary(name, doc string, f func(k *kc)) kernel {
-	return kernel{name: name, doc: "dst_i = " + doc, out: []string{"dst"}, in: []string{"a", "b"}, unroll: true, regs: 3, body: f}
+	return kernel{
+		name:   name,
+		doc:    "dst_i = " + doc,
+		out:    []string{"dst"},
+		in:     []string{"a", "b"},
+		unroll: true,
+		regs:   3,
+		body:   f,
+	}
 }
 
 func unary(name, doc string, regs int, f func(k *kc)) kernel {
-	return kernel{name: name, doc: "dst_i = " + doc, out: []string{"dst"}, in: []string{"a"}, unroll: regs <= 3, regs: regs, body: f}
+	return kernel{
+		name:   name,
+		doc:    "dst_i = " + doc,
+		out:    []string{"dst"},
+		in:     []string{"a"},
+		unroll: regs <= 3,
+		regs:   regs,
+		body:   f,
+	}
 }
 
 // ofRow and ofCol turn dst = f(a, b) into the form where b is a row or a column.
 func ofRow(name, doc string, f func(k *kc)) kernel {
-	return kernel{name: name, doc: "dst_ij = " + doc, out: []string{"dst"}, in: []string{"a"}, row: []string{"b"}, unroll: true, regs: 3, body: f}
+	return kernel{
+		name:   name,
+		doc:    "dst_ij = " + doc,
+		out:    []string{"dst"},
+		in:     []string{"a"},
+		row:    []string{"b"},
+		unroll: true,
+		regs:   3,
+		body:   f,
+	}
 }
 
 func ofCol(name, doc string, f func(k *kc)) kernel {
-	return kernel{name: name, doc: "dst_ij = " + doc, out: []string{"dst"}, in: []string{"a"}, col: []string{"b"}, unroll: true, regs: 3, body: f}
+	return kernel{
+		name:   name,
+		doc:    "dst_ij = " + doc,
+		out:    []string{"dst"},
+		in:     []string{"a"},
+		col:    []string{"b"},
+		unroll: true,
+		regs:   3,
+		body:   f,
+	}
 }
 
 func addBody(k *kc) { k.add("dst", "a", "b") }
@@ -27,45 +61,100 @@ func divBody(k *kc) { k.div("dst", "a", "b") }
 
 var kernels = []kernel{
 	{
-		name: "axpy", doc: "y_i += alpha·x_i", scal: []string{"alpha"}, out: []string{"y"}, in: []string{"y", "x"},
-		unroll: true, regs: 2, body: func(k *kc) { k.fma("y", "alpha", "x") },
+		name:   "axpy",
+		doc:    "y_i += alpha·x_i",
+		scal:   []string{"alpha"},
+		out:    []string{"y"},
+		in:     []string{"y", "x"},
+		unroll: true,
+		regs:   2,
+		body:   func(k *kc) { k.fma("y", "alpha", "x") },
 	},
 	{
-		name: "axpby", doc: "dst_i = alpha·a_i + (beta·b_i)", scal: []string{"alpha", "beta"}, out: []string{"dst"}, in: []string{"a", "b"},
-		unroll: true, regs: 3, body: func(k *kc) { k.mul("dst", "b", "beta"); k.fma("dst", "alpha", "a") },
+		name:   "axpby",
+		doc:    "dst_i = alpha·a_i + (beta·b_i)",
+		scal:   []string{"alpha", "beta"},
+		out:    []string{"dst"},
+		in:     []string{"a", "b"},
+		unroll: true,
+		regs:   3,
+		body: func(k *kc) {
+			k.mul("dst", "b", "beta")
+			k.fma("dst", "alpha", "a")
+		},
 	},
 	{
-		name: "affine", doc: "dst_i = alpha·a_i + c", scal: []string{"alpha", "c"}, out: []string{"dst"}, in: []string{"a"},
-		unroll: true, regs: 2, body: func(k *kc) { k.mov("dst", "c"); k.fma("dst", "alpha", "a") },
+		name:   "affine",
+		doc:    "dst_i = alpha·a_i + c",
+		scal:   []string{"alpha", "c"},
+		out:    []string{"dst"},
+		in:     []string{"a"},
+		unroll: true,
+		regs:   2,
+		body: func(k *kc) {
+			k.mov("dst", "c")
+			k.fma("dst", "alpha", "a")
+		},
 	},
 	binary("add", "a_i + b_i", addBody),
 	binary("sub", "a_i - b_i", subBody),
 	binary("mul", "a_i·b_i", mulBody),
 	binary("div", "a_i/b_i", divBody),
 	{
-		name: "maximum", doc: "dst_i = max(a_i, b_i), NaN if either is", out: []string{"dst"}, in: []string{"a", "b"}, regs: 5,
-		body: func(k *kc) { k.max("t", "a", "b"); k.sel("dst", isNaN, "a", "a", "a", "t") },
+		name: "maximum",
+		doc:  "dst_i = max(a_i, b_i), NaN if either is",
+		out:  []string{"dst"},
+		in:   []string{"a", "b"},
+		regs: 5,
+		body: func(k *kc) {
+			k.max("t", "a", "b")
+			k.sel("dst", isNaN, "a", "a", "a", "t")
+		},
 	},
 	{
-		name: "greater", doc: "dst_i = 1 if a_i > b_i, else 0", out: []string{"dst"}, in: []string{"a", "b"}, unroll: true, regs: 3,
-		body: func(k *kc) { k.keep("dst", greater, "a", "b", k.f("one", 1)) },
+		name:   "greater",
+		doc:    "dst_i = 1 if a_i > b_i, else 0",
+		out:    []string{"dst"},
+		in:     []string{"a", "b"},
+		unroll: true,
+		regs:   3,
+		body:   func(k *kc) { k.keep("dst", greater, "a", "b", k.f("one", 1)) },
 	},
 	{
-		name: "gate", doc: "dst_i = a_i if b_i > 0, else 0", out: []string{"dst"}, in: []string{"a", "b"}, unroll: true, regs: 3,
-		body: func(k *kc) { k.keep("dst", greater, "b", k.f("zero", 0), "a") },
+		name:   "gate",
+		doc:    "dst_i = a_i if b_i > 0, else 0",
+		out:    []string{"dst"},
+		in:     []string{"a", "b"},
+		unroll: true,
+		regs:   3,
+		body:   func(k *kc) { k.keep("dst", greater, "b", k.f("zero", 0), "a") },
 	},
 	{
-		name: "scale", doc: "dst_i = alpha·a_i", scal: []string{"alpha"}, out: []string{"dst"}, in: []string{"a"},
-		unroll: true, regs: 2, body: func(k *kc) { k.mul("dst", "a", "alpha") },
+		name:   "scale",
+		doc:    "dst_i = alpha·a_i",
+		scal:   []string{"alpha"},
+		out:    []string{"dst"},
+		in:     []string{"a"},
+		unroll: true,
+		regs:   2,
+		body:   func(k *kc) { k.mul("dst", "a", "alpha") },
 	},
-	unary("relu", "a_i if not a_i < 0, else 0", 3, func(k *kc) { k.xor("dst", "dst", "dst"); k.max("dst", "dst", "a") }),
-	unary("absolute", "|a_i|", 2, func(k *kc) { k.and("dst", "a", k.konst("notSign", 0x7fffffff)) }),
+	unary("relu", "a_i if not a_i < 0, else 0", 3, func(k *kc) {
+		k.xor("dst", "dst", "dst")
+		k.max("dst", "dst", "a")
+	}),
+	unary("absolute", "|a_i|", 2, func(k *kc) {
+		k.and("dst", "a", k.konst("notSign", 0x7fffffff))
+	}),
 	unary("sign", "the sign of a_i; a_i itself if 0 or NaN", 5, func(k *kc) {
 		k.sel("t", greater, "a", k.f("zero", 0), k.f("one", 1), "a")
 		k.sel("dst", less, "a", k.f("zero", 0), k.f("minusOne", -1), "t")
 	}),
 	unary("squareRoot", "√a_i", 2, func(k *kc) { k.sqrt("dst", "a") }),
-	unary("reciprocal", "1/a_i", 2, func(k *kc) { k.mov("dst", k.f("one", 1)); k.div("dst", "dst", "a") }),
+	unary("reciprocal", "1/a_i", 2, func(k *kc) {
+		k.mov("dst", k.f("one", 1))
+		k.div("dst", "dst", "a")
+	}),
 	unary("exp", "e^a_i, see expBody in the generator", 6, func(k *kc) { k.exp("dst", "a") }),
 	unary("log", "ln a_i, see logBody in the generator", 9, func(k *kc) { k.log("dst", "a") }),
 	unary("sigmoid", "1/(1+e^-a_i)", 9, func(k *kc) {
@@ -104,12 +193,26 @@ var kernels = []kernel{
 	ofCol("mulCol", "a_ij·b_i", mulBody),
 	ofCol("divCol", "a_ij/b_i", divBody),
 	{
-		name: "affineRow", doc: "dst_ij = a_ij·scale_j + shift_j", out: []string{"dst"}, in: []string{"a"}, row: []string{"scale", "shift"},
-		unroll: true, regs: 3, body: func(k *kc) { k.fmaTo("a", "scale", "shift"); k.reg["dst"] = k.reg["a"] },
+		name:   "affineRow",
+		doc:    "dst_ij = a_ij·scale_j + shift_j",
+		out:    []string{"dst"},
+		in:     []string{"a"},
+		row:    []string{"scale", "shift"},
+		unroll: true,
+		regs:   3,
+		body: func(k *kc) {
+			k.fmaTo("a", "scale", "shift")
+			k.reg["dst"] = k.reg["a"]
+		},
 	},
 	{
-		name: "combineRow", doc: "dst_ij = a_ij·p_j + (b_ij·q_j + r_j)", out: []string{"dst"}, in: []string{"a", "b"}, row: []string{"p", "q", "r"},
-		regs: 5, body: func(k *kc) {
+		name: "combineRow",
+		doc:  "dst_ij = a_ij·p_j + (b_ij·q_j + r_j)",
+		out:  []string{"dst"},
+		in:   []string{"a", "b"},
+		row:  []string{"p", "q", "r"},
+		regs: 5,
+		body: func(k *kc) {
 			k.fmaTo("b", "q", "r")
 			k.fma("b", "a", "p")
 			k.reg["dst"] = k.reg["b"]

@@ -29,8 +29,20 @@ type isa struct {
 }
 
 var (
-	avx512 = isa{name: "AVX512", file: "avx512", reg: "Z", bytes: 64, mr: 14}
-	avx2   = isa{name: "AVX2", file: "avx2", reg: "Y", bytes: 32, mr: 6}
+	avx512 = isa{
+		name:  "AVX512",
+		file:  "avx512",
+		reg:   "Z",
+		bytes: 64,
+		mr:    14,
+	}
+	avx2 = isa{
+		name:  "AVX2",
+		file:  "avx2",
+		reg:   "Y",
+		bytes: 32,
+		mr:    6,
+	}
 )
 
 // v names vector register i.
@@ -43,9 +55,24 @@ type elem struct {
 }
 
 var (
-	single = elem{prefix: "s", ps: "PS", ss: "SS", size: 4}
-	double = elem{prefix: "d", ps: "PD", ss: "SD", size: 8}
-	pair   = elem{prefix: "b", ps: "PS", ss: "SS", size: 4} // of bfloat16, in inputs; sums are single
+	single = elem{
+		prefix: "s",
+		ps:     "PS",
+		ss:     "SS",
+		size:   4,
+	}
+	double = elem{
+		prefix: "d",
+		ps:     "PD",
+		ss:     "SD",
+		size:   8,
+	}
+	pair = elem{
+		prefix: "b",
+		ps:     "PS",
+		ss:     "SS",
+		size:   4,
+	} // of bfloat16, in inputs; sums are single
 )
 
 // out collects the text of one assembly file and the declarations of its
@@ -180,7 +207,8 @@ func families(s isa) []family {
 func files() map[string][]byte {
 	m := map[string][]byte{}
 	amd64, arm64, noasm := dispatch()
-	m["stubs_noasm.go"] = []byte(generated + "//go:build (!amd64 && !arm64) || noasm\n\npackage simd\n" + noasm)
+	m["stubs_noasm.go"] = []byte(generated + "//go:build (!amd64 && !arm64) || noasm\n\npackage simd\n" +
+		noasm)
 	for _, arch := range []struct {
 		name, tag string
 		isas      []isa

@@ -11,7 +11,12 @@ import (
 func neonKernel(o *out, el elem, mr, nv int) string {
 	nq := 2 * nv // registers of a row
 	name := fmt.Sprintf("%sgemm%dx%dNEON", el.prefix, mr, nq*16/el.size)
-	o.fn(fmt.Sprintf("%s: tiles of %d rows and %d columns, see gemmArgs.", name, mr, nq*16/el.size), name, "(p *gemmArgs)", 8)
+	o.fn(
+		fmt.Sprintf("%s: tiles of %d rows and %d columns, see gemmArgs.", name, mr, nq*16/el.size),
+		name,
+		"(p *gemmArgs)",
+		8,
+	)
 	arr := "S4"
 	if el.size == 8 {
 		arr = "D2"
@@ -33,7 +38,11 @@ func neonKernel(o *out, el elem, mr, nv int) string {
 		o.p("WORD $0x%08x // FMUL %s, %s, %s", word, v(n), v(d), v(d))
 	}
 	const b, tmp = 24, 28
-	tile, loop, scale, update, next := o.l("tile"), o.l("loop"), o.l("scale"), o.l("update"), o.l("next")
+	tile := o.l("tile")
+	loop := o.l("loop")
+	scale := o.l("scale")
+	update := o.l("update")
+	next := o.l("next")
 	o.get("p+0(FP)", "R0")
 	o.fields("gemmArgs", "a", "R1", "rsA", "R2", "csA", "R3", "ldb", "R5", "c", "R6", "ldc", "R7")
 	o.p("%s:", tile)

@@ -10,7 +10,13 @@ import (
 // (its constants are loaded relative to R26), and its minimum and maximum treat
 // NaN and zeros otherwise than amd64's, so these are made of comparisons: the
 // results are equal to amd64's bit for bit.
-var neon = isa{name: "NEON", file: "neon", reg: "V", bytes: 16, mr: 6}
+var neon = isa{
+	name:  "NEON",
+	file:  "neon",
+	reg:   "V",
+	bytes: 16,
+	mr:    6,
+}
 
 // neonOps gives the instructions on vectors of four, by the mnemonics of amd64
 // that the bodies of kernels are written in: d = n op m. The assembler has no
@@ -83,7 +89,13 @@ func (o *out) neonShift(mn string, count int, n, d string) {
 		o.p("VSHL $%d, %s.S4, %s.S4", count, n, d)
 		return
 	}
-	o.p("WORD $0x%08x // SSHR $%d, %s.S4, %s.S4", 0x4f000400|uint32(64-count)<<16|number(n)<<5|number(d), count, n, d)
+	o.p(
+		"WORD $0x%08x // SSHR $%d, %s.S4, %s.S4",
+		0x4f000400|uint32(64-count)<<16|number(n)<<5|number(d),
+		count,
+		n,
+		d,
+	)
 }
 
 func (o *out) loadQ(mem, reg string)  { o.p("FMOVQ %s, F%d", mem, number(reg)) }
@@ -93,7 +105,8 @@ func (o *out) storeQ(reg, mem string) { o.p("FMOVQ F%d, %s", number(reg), mem) }
 // pointer. Bits 1 and 2 of the register bits are set if there are more than 1
 // and 2. The other lanes become 0. R15 is used.
 func (o *out) loadPart(pointer, reg, bits string) {
-	one, done := o.l("one"), o.l("loaded")
+	one := o.l("one")
+	done := o.l("loaded")
 	o.p("TBZ $1, %s, %s", bits, one)
 	o.p("FMOVD (%s), F%d", pointer, number(reg))
 	o.p("TBZ $2, %s, %s", bits, done)
@@ -107,7 +120,8 @@ func (o *out) loadPart(pointer, reg, bits string) {
 
 // storePart stores what loadPart loads.
 func (o *out) storePart(reg, pointer, bits string) {
-	one, done := o.l("one"), o.l("stored")
+	one := o.l("one")
+	done := o.l("stored")
 	o.p("TBZ $1, %s, %s", bits, one)
 	o.p("FMOVD F%d, (%s)", number(reg), pointer)
 	o.p("TBZ $2, %s, %s", bits, done)
@@ -129,7 +143,9 @@ func (o *out) partBits(n, bits string) {
 // compare writes a mask to dst, and reports whether it has ones where a pred b,
 // not where that is false.
 func (k *kc) compare(dst string, pred int, a, b string) bool {
-	x, y, d := k.r(a), k.operand(b), k.r(dst)
+	x := k.r(a)
+	y := k.operand(b)
+	d := k.r(dst)
 	switch pred {
 	case greater:
 		k.ins("FCMGT", y, x, d)
@@ -184,7 +200,8 @@ func transpose8NEON(o *out) {
 		o.p("FMOVQ.P 16(R%d), F%d", 10+i, i)
 	}
 	for h := range 2 {
-		r, t := 4*h, 8+4*h
+		r := 4 * h
+		t := 8 + 4*h
 		o.p("VTRN1 V%d.S4, V%d.S4, V%d.S4", r+1, r, t)
 		o.p("VTRN2 V%d.S4, V%d.S4, V%d.S4", r+1, r, t+1)
 		o.p("VTRN1 V%d.S4, V%d.S4, V%d.S4", r+3, r+2, t+2)

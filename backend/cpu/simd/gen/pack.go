@@ -2,11 +2,19 @@ package main
 
 import "fmt"
 
-func transposeArgs() *args { return words("dst *float32", "ldd uintptr", "src *[8]*float32", "n int") }
+func transposeArgs() *args {
+	return words("dst *float32", "ldd uintptr", "src *[8]*float32", "n int")
+}
 
 func beginTranspose(o *out) (a *args, name string) {
-	a, name = transposeArgs(), "transpose8"+o.isa.name
-	o.fn(name+": dst[k·ldd + r] = src[r][k] for r < 8, k < n; n is a multiple of 8, ldd in bytes.", name, a.signature(), a.frame())
+	a = transposeArgs()
+	name = "transpose8" + o.isa.name
+	o.fn(
+		name+": dst[k·ldd + r] = src[r][k] for r < 8, k < n; n is a multiple of 8, ldd in bytes.",
+		name,
+		a.signature(),
+		a.frame(),
+	)
 	return a, name
 }
 

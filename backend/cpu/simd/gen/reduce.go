@@ -43,18 +43,56 @@ func (x *reduction) args() *args {
 }
 
 var reductions = []reduction{
-	{name: "sum", lanes: 64, doc: "Σ a_i", in: []string{"a"}, fold: "VADDPS", each: func(k *kc, acc string) { k.add(acc, acc, "a") }},
-	{name: "sumSquares", lanes: 64, doc: "Σ a_i²", in: []string{"a"}, fold: "VADDPS", each: func(k *kc, acc string) { k.fma(acc, "a", "a") }},
-	{name: "dot", lanes: 64, doc: "Σ a_i·b_i", in: []string{"a", "b"}, fold: "VADDPS", each: func(k *kc, acc string) { k.fma(acc, "a", "b") }},
 	{
-		name: "maxOf", lanes: 64, doc: "max a_i; NaN if one is; -Inf if n is 0", in: []string{"a"}, fold: "VMAXPS", nan: true,
-		init: func(k *kc, acc string) { k.mov(acc, k.f("minusInf", negInf)) },
-		pad:  func(o *out) string { return o.f("minusInf", negInf) },
-		each: func(k *kc, acc string) { k.max(acc, acc, "a") },
+		name:  "sum",
+		lanes: 64,
+		doc:   "Σ a_i",
+		in:    []string{"a"},
+		fold:  "VADDPS",
+		each: func(k *kc, acc string) {
+			k.add(acc, acc, "a")
+		},
 	},
 	{
-		name: "expSum", lanes: 16, doc: "dst_i = e^(alpha·a_i + c); Σ dst_i", scal: []string{"alpha", "c"}, in: []string{"a"}, store: true, fold: "VADDPS",
-		pad: func(o *out) string { return "" },
+		name:  "sumSquares",
+		lanes: 64,
+		doc:   "Σ a_i²",
+		in:    []string{"a"},
+		fold:  "VADDPS",
+		each: func(k *kc, acc string) {
+			k.fma(acc, "a", "a")
+		},
+	},
+	{
+		name:  "dot",
+		lanes: 64,
+		doc:   "Σ a_i·b_i",
+		in:    []string{"a", "b"},
+		fold:  "VADDPS",
+		each: func(k *kc, acc string) {
+			k.fma(acc, "a", "b")
+		},
+	},
+	{
+		name:  "maxOf",
+		lanes: 64,
+		doc:   "max a_i; NaN if one is; -Inf if n is 0",
+		in:    []string{"a"},
+		fold:  "VMAXPS",
+		nan:   true,
+		init:  func(k *kc, acc string) { k.mov(acc, k.f("minusInf", negInf)) },
+		pad:   func(o *out) string { return o.f("minusInf", negInf) },
+		each:  func(k *kc, acc string) { k.max(acc, acc, "a") },
+	},
+	{
+		name:  "expSum",
+		lanes: 16,
+		doc:   "dst_i = e^(alpha·a_i + c); Σ dst_i",
+		scal:  []string{"alpha", "c"},
+		in:    []string{"a"},
+		store: true,
+		fold:  "VADDPS",
+		pad:   func(o *out) string { return "" },
 		each: func(k *kc, acc string) {
 			k.mov("u", "c")
 			k.fma("u", "alpha", "a")
@@ -63,7 +101,12 @@ var reductions = []reduction{
 		},
 	},
 	{
-		name: "expSumOnly", lanes: 16, doc: "Σ e^(alpha·a_i + c)", scal: []string{"alpha", "c"}, in: []string{"a"}, fold: "VADDPS",
+		name:  "expSumOnly",
+		lanes: 16,
+		doc:   "Σ e^(alpha·a_i + c)",
+		scal:  []string{"alpha", "c"},
+		in:    []string{"a"},
+		fold:  "VADDPS",
 		each: func(k *kc, acc string) {
 			k.mov("u", "c")
 			k.fma("u", "alpha", "a")
@@ -79,7 +122,9 @@ var reductions = []reduction{
 func (x *reduction) write(o *out) {
 	s := o.isa
 	a := x.args()
-	name, lanes, count := x.name+s.name, s.bytes/4, o.pick("CX", "R8")
+	name := x.name + s.name
+	lanes := s.bytes / 4
+	count := o.pick("CX", "R8")
 	o.fn(name+": "+x.doc, name, a.signature()+" float32", a.frame()+4)
 	n := x.lanes / lanes // accumulators
 	fixed, top := o.scalars(a, x.scal, nil)
@@ -198,7 +243,8 @@ func (x *reduction) write(o *out) {
 
 // vector adds vector j of the block at the registers reg, or what there is of it, to acc.
 func (x *reduction) vector(k *kc, reg map[string]string, j int, acc string, part bool, top int) {
-	o, s := k.out, k.isa
+	o := k.out
+	s := k.isa
 	place := func(p string) string {
 		if o.arm64() && part {
 			o.p("ADD $%d, %s, R11", 16*j, reg[p])
@@ -283,7 +329,8 @@ func (x *reduction) vector(k *kc, reg map[string]string, j int, acc string, part
 // foldLanes folds n accumulators, and the lanes of what they become, in halves into the
 // first lane of the first.
 func (x *reduction) foldLanes(k *kc, n int, acc func(j int) string) {
-	o, s := k.out, k.isa
+	o := k.out
+	s := k.isa
 	join := func(a, b string) {
 		switch {
 		case !o.arm64() || x.fold != "VMAXPS":

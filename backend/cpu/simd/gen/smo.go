@@ -97,7 +97,11 @@ func smoKeep(o *out, s isa, v, places, best int) {
 func smoMax(o *out, s isa, v, tmp int) {
 	shuffles := []string{"VPERM2F128 $1, Y%[1]d, Y%[1]d, Y%[2]d", "VPERMILPD $5, Y%[1]d, Y%[2]d"}
 	if s.reg == "Z" {
-		shuffles = []string{"VSHUFF64X2 $0x4e, Z%[1]d, Z%[1]d, Z%[2]d", "VSHUFF64X2 $0xb1, Z%[1]d, Z%[1]d, Z%[2]d", "VPERMILPD $0x55, Z%[1]d, Z%[2]d"}
+		shuffles = []string{
+			"VSHUFF64X2 $0x4e, Z%[1]d, Z%[1]d, Z%[2]d",
+			"VSHUFF64X2 $0xb1, Z%[1]d, Z%[1]d, Z%[2]d",
+			"VPERMILPD $0x55, Z%[1]d, Z%[2]d",
+		}
 	}
 	for _, f := range shuffles {
 		o.p(f, v, tmp)
@@ -107,7 +111,9 @@ func smoMax(o *out, s isa, v, tmp int) {
 
 // smoReturn stores the largest of the values in the given registers and its last place.
 func smoReturn(o *out, s isa, best ...int) {
-	largest, place, tmp := 0, 1, 8
+	largest := 0
+	place := 1
+	tmp := 8
 	o.p("VMOVAPD %s, %s", s.v(best[0]), s.v(largest))
 	for _, b := range best[1:] {
 		o.p("VMAXPD %s, %s, %s", s.v(b), s.v(largest), s.v(largest))
@@ -169,13 +175,23 @@ func smoCompare(o *out, s isa, i, how, with int) {
 }
 
 func smoUpdate(o *out, s isa) {
-	name := smoBegin(o, "smoUpdate", "f_t -= a_t·x + b_t·y, and the last largest f_t + mask_t, over whole vectors.",
-		"f", "mask", "a", "b")
+	name := smoBegin(
+		o,
+		"smoUpdate",
+		"f_t -= a_t·x + b_t·y, and the last largest f_t + mask_t, over whole vectors.",
+		"f",
+		"mask",
+		"a",
+		"b",
+	)
 	o.p("VMOVAPD %s, %s", s.v(2), s.v(6))
 	smoLoop(o, s, name, func(vectors int) {
 		o.p("PREFETCHT0 %d(R9)(AX*4)", smoAhead)
 		for i := range vectors {
-			at, f, b, a := i*s.bytes, 8+3*i, 9+3*i, 10+3*i
+			at := i * s.bytes
+			f := 8 + 3*i
+			b := 9 + 3*i
+			a := 10 + 3*i
 			o.p("VCVTPS2PD %d(R8)(AX*4), %s", at/2, s.v(a))
 			o.p("VCVTPS2PD %d(R9)(AX*4), %s", at/2, s.v(b))
 			o.p("VMULPD %s, %s, %s", s.v(0), s.v(a), s.v(a))
@@ -193,8 +209,15 @@ func smoUpdate(o *out, s isa) {
 }
 
 func smoGain(o *out, s isa) {
-	name := smoBegin(o, "smoGain", "the last largest g²/q > 0, g = x - f_t > 0, q = mask_t - 2a_t or y if that is less, over whole vectors.",
-		"f", "mask", "a")
+	name := smoBegin(
+		o,
+		"smoGain",
+		"the last largest g²/q > 0, g = x - f_t > 0, q = mask_t - 2a_t or y if that is less, over whole "+
+			"vectors.",
+		"f",
+		"mask",
+		"a",
+	)
 	smoFill(o, s, 4, 2)
 	o.p("VXORPD X5, X5, X5")
 	o.p("VXORPD X6, X6, X6")
@@ -206,7 +229,10 @@ func smoGain(o *out, s isa) {
 	smoLoop(o, s, name, func(vectors int) {
 		o.p("PREFETCHT0 %d(R8)(AX*4)", smoAhead)
 		for i := range vectors {
-			at, g, q, t := i*s.bytes, 8+3*i, 9+3*i, 10+3*i
+			at := i * s.bytes
+			g := 8 + 3*i
+			q := 9 + 3*i
+			t := 10 + 3*i
 			o.p("VSUBPD %d(SI)(AX*8), %s, %s", at, s.v(0), s.v(g))
 			o.p("VMAXPD %s, %s, %s", s.v(5), s.v(g), s.v(g))
 			o.p("VMULPD %s, %s, %s", s.v(g), s.v(g), s.v(g))
@@ -217,7 +243,8 @@ func smoGain(o *out, s isa) {
 			smoCompare(o, s, i, greaterThan, t)
 		}
 		next := smoNote(o, s, name, vectors, func(i int) {
-			g, q := 8+3*i, 9+3*i
+			g := 8 + 3*i
+			q := 9 + 3*i
 			o.p("VMAXPD %s, %s, %s", s.v(1), s.v(q), s.v(q))
 			o.p("VDIVPD %s, %s, %s", s.v(q), s.v(g), s.v(g))
 		})
@@ -234,7 +261,9 @@ func smoAdd(o *out, s isa) {
 		o.p("PREFETCHT0 %d(BX)(AX*4)", smoAhead)
 		o.p("PREFETCHT0 %d(R8)(AX*4)", smoAhead)
 		for i := range vectors {
-			at, a, b := i*s.bytes, 4+2*i, 5+2*i
+			at := i * s.bytes
+			a := 4 + 2*i
+			b := 5 + 2*i
 			o.p("VCVTPS2PD %d(BX)(AX*4), %s", at/2, s.v(a))
 			o.p("VCVTPS2PD %d(R8)(AX*4), %s", at/2, s.v(b))
 			o.p("VMULPD %s, %s, %s", s.v(0), s.v(a), s.v(a))
@@ -248,10 +277,18 @@ func smoAdd(o *out, s isa) {
 }
 
 func smoExp(o *out, s isa) {
-	name := smoBegin(o, "smoExp", "f_t = exp(f_t·x), b_t is that as float32, over whole vectors; see ExpScaled.",
-		"f", "mask", "b")
+	name := smoBegin(
+		o,
+		"smoExp",
+		"f_t = exp(f_t·x), b_t is that as float32, over whole vectors; see ExpScaled.",
+		"f",
+		"mask",
+		"b",
+	)
 	const per, magic, hi, lo, first, least = 1, 2, 3, 4, 5, 9 // registers of constants
-	for i, c := range []float64{128 / math.Ln2, 3 << 51, ln2Hi / 128, ln2Lo / 128, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, -700} {
+	for i, c := range []float64{
+		128 / math.Ln2, 3 << 51, ln2Hi / 128, ln2Lo / 128, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, -700,
+	} {
 		smoFill(o, s, per+i, c)
 	}
 	op := func(mn string, b, a, dst int) { o.p("%s %s, %s, %s", mn, s.v(b), s.v(a), s.v(dst)) }
@@ -322,7 +359,9 @@ const (
 )
 
 func smoSquares(o *out, s isa) {
-	name := smoBegin(o, "smoSquares", "f_b = Σ (g_k - mask_kb)² over n rows of mask, for 16 columns b.", "mask", "g", "f")
+	name := smoBegin(
+		o, "smoSquares", "f_b = Σ (g_k - mask_kb)² over n rows of mask, for 16 columns b.", "mask", "g", "f",
+	)
 	vectors := 128 / s.bytes
 	for i := range vectors {
 		o.p("VXORPD %[1]s, %[1]s, %[1]s", s.v(4+i))
@@ -348,7 +387,12 @@ func smoSquares(o *out, s isa) {
 
 func prefetch(o *out) {
 	name := "prefetch" + o.isa.name
-	o.fn(name+" asks for the n elements of a, 64 bytes at a time, and waits for nothing.", name, "(p *smoArgs)", 8)
+	o.fn(
+		name+" asks for the n elements of a, 64 bytes at a time, and waits for nothing.",
+		name,
+		"(p *smoArgs)",
+		8,
+	)
 	o.get("p+0(FP)", "DI")
 	o.fields("smoArgs", "a", "SI", "n", "CX")
 	o.p("XORQ AX, AX")

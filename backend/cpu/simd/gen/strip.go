@@ -108,14 +108,27 @@ func (k *stripCtx) each(f func(j int)) {
 // 0, x and y walk down the columns, while rows are counted.
 func columnSums(row func(k *stripCtx, j int)) func(k *stripCtx) {
 	return func(k *stripCtx) {
-		zero, loop, done := k.l("zero"), k.l("loop"), k.l("done")
-		dst, ldx, ldy, rows := "R8", "R13", "R12", "DX"
-		k.x, k.y = "SI", "BX"
+		zero := k.l("zero")
+		loop := k.l("loop")
+		done := k.l("done")
+		dst := "R8"
+		ldx := "R13"
+		ldy := "R12"
+		rows := "DX"
+		k.x = "SI"
+		k.y = "BX"
 		k.loadMask()
 		if k.arm64() {
-			dst, ldx, ldy, rows = "R3", "R4", "R5", "R8"
-			k.x, k.y = "R1", "R2"
-			k.fields("stripArgs", "x", k.x, "y", k.y, "dst", dst, "ldx", ldx, "ldy", ldy, "rows", rows, "flag", "R6")
+			dst = "R3"
+			ldx = "R4"
+			ldy = "R5"
+			rows = "R8"
+			k.x = "R1"
+			k.y = "R2"
+			k.fields(
+				"stripArgs", "x", k.x, "y", k.y, "dst", dst, "ldx", ldx, "ldy", ldy, "rows", rows,
+				"flag", "R6",
+			)
 			k.p("CBZ R6, %s", zero)
 		} else {
 			k.fields("stripArgs", "dst", dst, "x", k.x, "y", k.y, "ldx", ldx, "ldy", ldy, "rows", rows)
@@ -142,16 +155,38 @@ func columnSums(row func(k *stripCtx, j int)) func(k *stripCtx) {
 // up to end.
 func spmm(withVal bool) func(k *stripCtx) {
 	return func(k *stripCtx) {
-		row, alone, edges, edge, next, done := k.l("row"), k.l("alone"), k.l("edges"), k.l("edge"), k.l("end"), k.l("done")
-		self, val := k.tmp(0), k.tmp(1)
-		dst, own, x, ldx, rows, adj, end, weight, at := "R8", "SI", "R9", "R13", "DX", "AX", "CX", "R15", "BX"
+		row := k.l("row")
+		alone := k.l("alone")
+		edges := k.l("edges")
+		edge := k.l("edge")
+		next := k.l("end")
+		done := k.l("done")
+		self := k.tmp(0)
+		val := k.tmp(1)
+		dst := "R8"
+		own := "SI"
+		x := "R9"
+		ldx := "R13"
+		rows := "DX"
+		adj := "AX"
+		end := "CX"
+		weight := "R15"
+		at := "BX"
 		more := func(jump, to string) { // compares adj with end
 			k.p("%s", k.pick("CMPQ AX, CX", "CMP R14, R19"))
 			k.p("%s%s %s", k.pick("J", "B"), jump, to)
 		}
 		k.loadMask()
 		if k.arm64() {
-			dst, own, x, ldx, rows, adj, end, weight, at = "R3", "R2", "R1", "R7", "R8", "R19", "R14", "R20", "R13"
+			dst = "R3"
+			own = "R2"
+			x = "R1"
+			ldx = "R7"
+			rows = "R8"
+			adj = "R19"
+			end = "R14"
+			weight = "R20"
+			at = "R13"
 			k.fields("stripArgs", "x", x, "y", own, "dst", dst, "ptr", "R4", "adj", "R5")
 			if withVal {
 				k.fields("stripArgs", "val", "R6")
@@ -237,7 +272,9 @@ func spmm(withVal bool) func(k *stripCtx) {
 }
 
 var strips = []strip{
-	{"colSums", "dst_j += Σ_i x_ij", columnSums(func(k *stripCtx, j int) { k.op("VADDPS", j, k.x, k.acc(j), k.acc(j)) })},
+	{"colSums", "dst_j += Σ_i x_ij", columnSums(func(k *stripCtx, j int) {
+		k.op("VADDPS", j, k.x, k.acc(j), k.acc(j))
+	})},
 	{"colDots", "dst_j += Σ_i x_ij·y_ij", columnSums(func(k *stripCtx, j int) {
 		k.load(j, k.x, k.tmp(0))
 		k.op("VFMADD231PS", j, k.y, k.tmp(0), k.acc(j))
@@ -256,7 +293,8 @@ var strips = []strip{
 func stripFile(o *out) string {
 	s := o.isa
 	var table strings.Builder
-	fmt.Fprintf(&table, "\nvar strips%s = &stripSet{lanes: %d, kern: [numStrips][2][]func(*stripArgs){\n", s.name, s.bytes/4)
+	fmt.Fprintf(&table, "\nvar strips%s = &stripSet{lanes: %d, kern: [numStrips][2][]func(*stripArgs){\n",
+		s.name, s.bytes/4)
 	for _, x := range strips {
 		table.WriteString("{\n")
 		for _, part := range []bool{false, true} {

@@ -219,7 +219,9 @@ func (o *out) konst(name string, bits uint32) string {
 	return name + "<>(SB)"
 }
 
-func (o *out) f(name string, v float64) string { return o.konst(name, math.Float32bits(float32(v))) }
+func (o *out) f(name string, v float64) string {
+	return o.konst(name, math.Float32bits(float32(v)))
+}
 
 func (o *out) writeConsts() {
 	// data writes a constant over some bytes of a symbol.
@@ -255,7 +257,8 @@ type args struct {
 func (a *args) add(name, typ string, size int) {
 	a.size = (a.size + size - 1) / size * size
 	if a.off == nil {
-		a.off, a.types = map[string]int{}, map[string]string{}
+		a.off = map[string]int{}
+		a.types = map[string]string{}
 	}
 	a.off[name] = a.size
 	a.types[name] = typ
@@ -318,7 +321,8 @@ func (x *kernel) matrix() bool { return len(x.row)+len(x.col) > 0 }
 // AVX2's mask, and returns them by name, those of cols behind them, and the number of
 // the highest register left.
 func (o *out) scalars(a *args, names, cols []string) (fixed map[string]string, top int) {
-	fixed, top = map[string]string{}, 31
+	fixed = map[string]string{}
+	top = 31
 	if o.isa.reg == "Y" {
 		top = 14
 	}
@@ -346,7 +350,9 @@ func (o *out) scalars(a *args, names, cols []string) (fixed map[string]string, t
 func (x *kernel) write(o *out) {
 	s := o.isa
 	a, ptrs := x.args()
-	name, lanes, count := x.name+s.name, s.bytes/4, o.pick("CX", "R8")
+	name := x.name + s.name
+	lanes := s.bytes / 4
+	count := o.pick("CX", "R8")
 	o.fn(name+": "+x.doc, name, a.signature(), a.frame())
 	reg := map[string]string{}
 	for i, p := range ptrs {
@@ -543,11 +549,13 @@ func vecFile(o *out) string {
 func dispatch() (amd64, arm64, noasm string) {
 	var x, y, z strings.Builder
 	emit := func(name string, a *args, result string) {
-		ret, res := "", ""
+		var ret, res string
 		if result != "" {
-			ret, res = "return ", " "+result
+			ret = "return "
+			res = " " + result
 		}
-		fmt.Fprintf(&x, "\nfunc %s%s%s {\n\tif level == AVX512 {\n\t\t%s%sAVX512(%s)\n", name, a.signature(), res, ret, name, a.names())
+		fmt.Fprintf(&x, "\nfunc %s%s%s {\n\tif level == AVX512 {\n\t\t%s%sAVX512(%s)\n",
+			name, a.signature(), res, ret, name, a.names())
 		if ret == "" {
 			fmt.Fprintf(&x, "\t\treturn\n")
 		}
@@ -557,7 +565,8 @@ func dispatch() (amd64, arm64, noasm string) {
 		if slices.Contains(solver, name) {
 			y.WriteString(none)
 		} else {
-			fmt.Fprintf(&y, "\nfunc %s%s%s { %s%sNEON(%s) }\n", name, a.signature(), res, ret, name, a.names())
+			fmt.Fprintf(&y, "\nfunc %s%s%s { %s%sNEON(%s) }\n",
+				name, a.signature(), res, ret, name, a.names())
 		}
 	}
 	for _, k := range kernels {
