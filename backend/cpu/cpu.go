@@ -175,6 +175,14 @@ func (e *engine[T]) data(t *tensor.Tensor) []T {
 	return b.data[:t.Rows*t.Cols]
 }
 
+// optional is data, or nil for a nil tensor.
+func (e *engine[T]) optional(t *tensor.Tensor) []T {
+	if t == nil {
+		return nil
+	}
+	return e.data(t)
+}
+
 func (e *engine[T]) Name() string                { return e.name }
 func (e *engine[T]) Precision() tensor.Precision { return e.precision }
 

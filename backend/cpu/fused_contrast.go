@@ -6,43 +6,47 @@ import (
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu/simd"
 	"github.com/specmatch/specmatch/tensor"
-	"gonum.org/v1/gonum/blas"
 )
 
-// This file has both losses of contrastive training in one call. They are functions
-// of the similarities S = U·Uᵀ, which are computed once, in panels of a hundred rows
-// that become e^(s/τ) while they are in cache; the diagonal blocks, which the
-// Laplacian loss needs, are copied out on the way.
+// This file computes both losses of contrastive training in one call. They are
+// functions of the similarities S = U·Uᵀ, which are computed once, in panels of a
+// hundred rows that become e^(s/τ) while they are in cache. The Laplacian loss needs
+// the diagonal blocks, which are copied out on the way.
 //
 // Backward, S is symmetric, so dU = (G + Gᵀ)·U with G = ∂L/∂S, and G + Gᵀ is
-// cheap to write down row by row:
+// cheap to compute row by row:
 //
 //	NT-Xent    (c/τ)·(E_ij·(1/Z_i + 1/Z_j) - 2·[j = p(i)])
 //	Laplacian  κ·A(1-A)∘(4·D_ij·r_i·r_j - w_i - w_j), D = ±(M_1-M_2),
 //	           w_i = 2·r_i²·Σ_k D_ik·M_ik
 //
-// A panel of it is made in cache, multiplied by U, and forgotten: one product
-// instead of six, and nothing but E and A of the size of S is ever stored.
+// A panel of it is made in cache, multiplied by U, and dropped: one product
+// instead of six, and only E and A, of the size of S, are ever stored.
 
 // contrastRows is the number of rows of a panel: with a batch of 512, half a
 // megabyte.
 const contrastRows = 128
 
 type contrastState[T float] struct {
-	k          *kernels[T]
+	contrastOperands[T]
+	k       *kernels[T]
+	n, d    int
+	theta   [2]T
+	least   float64   // degree below which a node is isolated
+	alphaC  T         // factor of NT-Xent's part of G + Gᵀ
+	alphaG  T         // factor of the Laplacian's part
+	terms   []float64 // of the losses, one for each row
+	scratch freeList[contrastScratch[T]]
+	tiledState[T]
+}
+
+// contrastOperands are the operands of the call in progress.
+type contrastOperands[T float] struct {
 	c          *backend.Contrast
-	n, d       int
 	u, e, invZ []T
 	a          [2][]T // A_1 and A_2
 	r, w       []T
-	theta      [2]T
-	least      float64 // degree of a node that is not isolated
 	du         []T
-	alphaC     T         // of NT-Xent's part of G + Gᵀ
-	alphaG     T         // of the Laplacian's part
-	terms      []float64 // of the losses, one for each row
-	scratch    freeList[contrastScratch[T]]
-	tiledState[T]
 }
 
 // contrastScratch is the memory of one worker.
@@ -79,14 +83,7 @@ func (e *engine[T]) ContrastTiles() bool { return true }
 
 // release drops the references to the operands.
 func (s *contrastState[T]) release() {
-	s.c = nil
-	s.u = nil
-	s.e = nil
-	s.invZ = nil
-	s.r = nil
-	s.w = nil
-	s.du = nil
-	s.a = [2][]T{}
+	s.contrastOperands = contrastOperands[T]{}
 	s.visit = nil
 }
 
@@ -118,6 +115,13 @@ func sum(x []float64) (total float64) {
 	return total
 }
 
+// view returns the view of row i, its number k in the view, and the view's part of
+// a row of S.
+func (s *contrastState[T]) view(i int, row []T) (v, k int, part []T) {
+	v = i / s.n
+	return v, i - v*s.n, rowOf(row, v, s.n)
+}
+
 type contrastForwardTask[T float] contrastState[T]
 
 // run computes rows lo..hi-1 of S, keeps the diagonal blocks, and turns them
@@ -125,15 +129,14 @@ type contrastForwardTask[T float] contrastState[T]
 func (t *contrastForwardTask[T]) run(lo, hi int) {
 	s := (*contrastState[T])(t)
 	n := s.n
-	m := 2 * s.n
-	d := s.d
-	s.k.exact(blas.NoTrans, blas.Trans, hi-lo, m, d, 1, s.u[lo*d:], d, s.u, d, 0, s.e[lo*m:], m)
+	m := 2 * n
+	s.k.exact.multiplyNT(s.e[lo*m:], s.u[lo*s.d:], s.u, hi-lo, m, s.d)
 	tau := s.c.Temperature
 	for i := lo; i < hi; i++ {
-		row := s.e[i*m : (i+1)*m]
+		row := rowOf(s.e, i, m)
 		if s.c.Match {
-			v := i / n
-			copy(s.a[v][(i-v*n)*n:(i-v*n+1)*n], row[v*n:(v+1)*n])
+			v, k, part := s.view(i, row)
+			copy(rowOf(s.a[v], k, n), part)
 		}
 		positive := float64(row[(i+n)%m])
 		row[i] = T(math.Inf(-1))
@@ -145,6 +148,7 @@ func (t *contrastForwardTask[T]) run(lo, hi int) {
 
 type contrastThresholdTask[T float] contrastState[T]
 
+// run sets θ of views lo..hi-1.
 func (t *contrastThresholdTask[T]) run(lo, hi int) {
 	s := (*contrastState[T])(t)
 	for v := lo; v < hi; v++ {
@@ -162,7 +166,7 @@ func (t *contrastGraphTask[T]) run(lo, hi int) {
 	for i := lo; i < hi; i++ {
 		v := i / n
 		k := i - v*n
-		row := s.a[v][k*n : (k+1)*n]
+		row := rowOf(s.a[v], k, n)
 		simd.Affine(row, kappa, row, -kappa*s.theta[v])
 		simd.Sigmoid(row, row)
 		row[k] = 0
@@ -175,7 +179,7 @@ func (t *contrastGraphTask[T]) run(lo, hi int) {
 
 type contrastMatchTask[T float] contrastState[T]
 
-// run sets the loss of rows lo..hi-1 and w.
+// run sets the loss of rows lo..hi-1 of M_1 - M_2, and w of both views.
 func (t *contrastMatchTask[T]) run(lo, hi int) {
 	s := (*contrastState[T])(t)
 	n := s.n
@@ -186,20 +190,23 @@ func (t *contrastMatchTask[T]) run(lo, hi int) {
 	diff := w.rows[2*n : 3*n]
 	for i := lo; i < hi; i++ {
 		s.difference(i, m1, m2, diff)
-		u1 := float64(simd.Dot(diff, m1))
-		u2 := float64(simd.Dot(diff, m2))
 		s.terms[i] = float64(simd.SumSquares(diff))
-		s.w[i] = T(2 * u1 * float64(s.r[i]) * float64(s.r[i]))
-		s.w[n+i] = T(-2 * u2 * float64(s.r[n+i]) * float64(s.r[n+i]))
+		u1 := float64(simd.Dot(diff, m1))
+		r1 := float64(s.r[i])
+		s.w[i] = T(2 * u1 * r1 * r1)
+		u2 := float64(simd.Dot(diff, m2))
+		r2 := float64(s.r[n+i])
+		s.w[n+i] = T(-2 * u2 * r2 * r2)
 	}
 	s.scratch.give(w)
 }
 
+// difference sets m1, m2 and diff to row i of M_1, M_2 and M_1 - M_2.
 func (s *contrastState[T]) difference(i int, m1, m2, diff []T) {
 	n := s.n
-	simd.Mul(m1, s.a[0][i*n:(i+1)*n], s.r[:n])
+	simd.Mul(m1, rowOf(s.a[0], i, n), s.r[:n])
 	simd.Scale(m1, s.r[i], m1)
-	simd.Mul(m2, s.a[1][i*n:(i+1)*n], s.r[n:])
+	simd.Mul(m2, rowOf(s.a[1], i, n), s.r[n:])
 	simd.Scale(m2, s.r[n+i], m2)
 	simd.Sub(diff, m1, m2)
 }
@@ -227,45 +234,49 @@ func (e *engine[T]) ContrastBackward(c *backend.Contrast, dc, dg, du *tensor.Ten
 
 type contrastBackwardTask[T float] contrastState[T]
 
+// run sets rows lo..hi-1 of dU.
 func (t *contrastBackwardTask[T]) run(lo, hi int) {
 	s := (*contrastState[T])(t)
 	n := s.n
-	m := 2 * s.n
-	d := s.d
+	m := 2 * n
 	w := s.scratch.take()
 	w.panel = aligned(w.panel, (hi-lo)*m)
 	w.rows = aligned(w.rows, 4*n)
-	tmp := w.rows[:n]
 	for i := lo; i < hi; i++ {
-		row := w.panel[(i-lo)*m : (i-lo+1)*m]
+		row := rowOf(w.panel, i-lo, m)
 		if s.alphaC != 0 {
 			simd.Affine(row, s.alphaC, s.invZ, s.alphaC*s.invZ[i])
-			simd.Mul(row, row, s.e[i*m:(i+1)*m])
+			simd.Mul(row, row, rowOf(s.e, i, m))
 			row[(i+n)%m] -= 2 * s.alphaC
 		} else {
 			clear(row)
 		}
-		if s.alphaG == 0 {
-			continue
+		if s.alphaG != 0 {
+			s.addMatchGradient(row, i, w.rows)
 		}
-		v := i / n
-		k := i - v*n
-		half := row[v*n : (v+1)*n]
-		r := s.r[v*n : (v+1)*n]
-		wv := s.w[v*n : (v+1)*n]
-		diff := w.rows[n : 2*n]
-		s.difference(k, w.rows[2*n:3*n], w.rows[3*n:4*n], diff)
-		sign := T(1 - 2*v)
-		simd.Mul(diff, diff, r)
-		simd.Axpby(diff, 4*sign*r[k], diff, -1, wv)
-		simd.Affine(diff, s.alphaG, diff, -s.alphaG*wv[k])
-		// A - A², zero on the diagonal as A is.
-		a := s.a[v][k*n : (k+1)*n]
-		simd.Mul(tmp, a, a)
-		simd.Sub(tmp, a, tmp)
-		simd.Mul(diff, diff, tmp)
-		simd.Add(half, half, diff)
 	}
-	s.k.exact(blas.NoTrans, blas.NoTrans, hi-lo, d, m, 1, w.panel, m, s.u, d, 0, s.du[lo*d:], d)
+	s.k.exact.multiply(s.du[lo*s.d:], w.panel, s.u, hi-lo, s.d, m)
 	s.scratch.give(w)
+}
+
+// addMatchGradient adds the Laplacian's part of row i of G + Gᵀ to row. scratch holds
+// four rows of n elements.
+func (s *contrastState[T]) addMatchGradient(row []T, i int, scratch []T) {
+	n := s.n
+	v, k, part := s.view(i, row)
+	r := rowOf(s.r, v, n)
+	wv := rowOf(s.w, v, n)
+	product := rowOf(scratch, 0, n)
+	diff := rowOf(scratch, 1, n)
+	s.difference(k, rowOf(scratch, 2, n), rowOf(scratch, 3, n), diff)
+	sign := T(1 - 2*v)
+	simd.Mul(diff, diff, r)
+	simd.Axpby(diff, 4*sign*r[k], diff, -1, wv)
+	simd.Affine(diff, s.alphaG, diff, -s.alphaG*wv[k])
+	// A - A², zero on the diagonal as A is.
+	a := rowOf(s.a[v], k, n)
+	simd.Mul(product, a, a)
+	simd.Sub(product, a, product)
+	simd.Mul(diff, diff, product)
+	simd.Add(part, part, diff)
 }

@@ -8,12 +8,12 @@ import (
 	"gonum.org/v1/gonum/blas"
 )
 
-// This file has the losses of fused_contrast.go in memory that is linear in the batch:
-// nothing of the size of S is kept, and backward computes S again.
+// This file computes the losses of fused_contrast.go in memory that is linear in the
+// batch: nothing of the size of S is kept, and backward computes S again.
 //
 // The graphs are cut into K blocks. A tile is the similarities of the graphs of block I
-// with those of block J ≥ I, in both views. As S is symmetric a tile serves the rows of
-// both blocks, which halves the products and exponentials and so pays for computing
+// with those of block J ≥ I, in both views. S is symmetric, so a tile serves the rows of
+// both blocks: this halves the products and exponentials, and so pays for computing
 // them again. In round r of K, block I meets block (r-I) mod K. No block is in two tiles
 // of a round, so the tiles of a round may add to the rows of their blocks in
 // parallel, and a row gets its terms in the order of the rounds. The passes are:
@@ -24,31 +24,43 @@ import (
 //	L_G and w
 //	backward: dU
 
-// tileGraphs is the number of graphs of a block, so that the matrices of a tile fit the
+// tileGraphs is the number of graphs in a block: the matrices of a tile then fit the
 // second-level cache.
 const tileGraphs = 128
 
-// tiledState is what a contrastState needs besides for losses in tiles.
+// tiledState is what losses in tiles add to a contrastState.
 type tiledState[T float] struct {
-	visit  func(s *contrastState[T], w *contrastScratch[T], i, j int) // a tile
+	visit  visitTile[T]
 	round  int
 	sums   []float64 // of the pass, one for each row of S
 	search [2]search // of θ
 }
 
+// visitTile does the work of a pass for the tile of blocks i ≤ j.
+type visitTile[T float] func(s *contrastState[T], w *contrastScratch[T], i, j int)
+
 // A rowBlock is rows lo..lo+n-1 of U.
 type rowBlock struct{ lo, n int }
 
+// block returns the rows of block i in view v.
 func (s *contrastState[T]) block(i, v int) rowBlock {
-	return rowBlock{v*s.n + i*tileGraphs, min(tileGraphs, s.n-i*tileGraphs)}
+	lo := i * tileGraphs
+	return rowBlock{lo: v*s.n + lo, n: min(tileGraphs, s.n-lo)}
 }
 
-func (e *engine[T]) tiles(visit func(s *contrastState[T], w *contrastScratch[T], i, j int)) {
+// tileBlocks returns the number of blocks.
+func (s *contrastState[T]) tileBlocks() int { return (s.n + tileGraphs - 1) / tileGraphs }
+
+// part returns the block's rows of a column x.
+func part[T any](x []T, b rowBlock) []T { return x[b.lo : b.lo+b.n] }
+
+// tiles makes a pass over all tiles, with the sums of rows starting at 0.
+func (e *engine[T]) tiles(visit visitTile[T]) {
 	s := &e.contrast
 	s.visit = visit
 	s.sums = grow(s.sums, 2*s.n)
 	clear(s.sums)
-	blocks := (s.n + tileGraphs - 1) / tileGraphs
+	blocks := s.tileBlocks()
 	for s.round = range blocks {
 		e.pool.share((*contrastTileTask[T])(s), blocks, 1)
 	}
@@ -59,20 +71,24 @@ type contrastTileTask[T float] contrastState[T]
 // run visits the tiles of the round whose first block is one of lo..hi-1.
 func (t *contrastTileTask[T]) run(lo, hi int) {
 	s := (*contrastState[T])(t)
-	blocks := (s.n + tileGraphs - 1) / tileGraphs
+	blocks := s.tileBlocks()
 	for i := lo; i < hi; i++ {
-		if j := (s.round - i + blocks) % blocks; i <= j {
-			w := s.scratch.take()
-			w.rows = aligned(w.rows, tileGraphs)
-			for k := range w.tiles {
-				w.tiles[k] = aligned(w.tiles[k], tileGraphs*tileGraphs)[:s.block(i, 0).n*s.block(j, 0).n]
-			}
-			s.visit(s, w, i, j)
-			s.scratch.give(w)
+		j := (s.round - i + blocks) % blocks
+		if i > j {
+			continue
 		}
+		w := s.scratch.take()
+		w.rows = aligned(w.rows, tileGraphs)
+		size := s.block(i, 0).n * s.block(j, 0).n
+		for k := range w.tiles {
+			w.tiles[k] = aligned(w.tiles[k], tileGraphs*tileGraphs)[:size]
+		}
+		s.visit(s, w, i, j)
+		s.scratch.give(w)
 	}
 }
 
+// forwardTiles makes the passes of the forward call.
 func (e *engine[T]) forwardTiles(c *backend.Contrast) {
 	s := &e.contrast
 	anchors := 2 * s.n
@@ -81,13 +97,15 @@ func (e *engine[T]) forwardTiles(c *backend.Contrast) {
 	}
 	s.terms = grow(s.terms, 2*s.n)
 	pairs := s.n * (s.n - 1) / 2
-	var k int
-	var second float64
+	var weight float64 // of the second order statistic in θ
 	if c.Match && pairs > 0 {
-		k, second = backend.PercentilePosition(pairs, c.Percentile)
-		one := newSearch(8*e.precision.Bytes(), k, second != 0)
-		s.search = [2]search{one, one}
+		var k int
+		k, weight = backend.PercentilePosition(pairs, c.Percentile)
+		start := newSearch(8*e.precision.Bytes(), k, weight != 0)
+		s.search = [2]search{start, start}
 	}
+
+	// NT-Xent, and the first digit of both θ.
 	e.tiles((*contrastState[T]).firstTile)
 	if c.LossC != nil {
 		clear(s.invZ)
@@ -100,17 +118,21 @@ func (e *engine[T]) forwardTiles(c *backend.Contrast) {
 	if !c.Match {
 		return
 	}
+
+	// The other digits.
 	s.theta = [2]T{}
 	if pairs > 0 {
 		for s.learn() {
 			e.tiles((*contrastState[T]).digitTile)
 		}
 		for v := range s.theta {
-			s.theta[v] = interpolate(
-				s.k.ofKey(s.search[v].prefix[0]), s.k.ofKey(s.search[v].prefix[1]), second,
-			)
+			low := s.k.ofKey(s.search[v].prefix[0])
+			high := s.k.ofKey(s.search[v].prefix[1])
+			s.theta[v] = interpolate(low, high, weight)
 		}
 	}
+
+	// The degrees, then L_G and w.
 	e.tiles((*contrastState[T]).degreeTile)
 	for i, degree := range s.sums {
 		s.r[i] = 0
@@ -121,33 +143,33 @@ func (e *engine[T]) forwardTiles(c *backend.Contrast) {
 	clear(s.terms)
 	e.tiles((*contrastState[T]).matchTile)
 	for i, u := range s.sums {
-		s.w[i] = T(2 * u * float64(s.r[i]) * float64(s.r[i]))
+		r := float64(s.r[i])
+		s.w[i] = T(2 * u * r * r)
 	}
 	e.data(c.LossG)[0] = T(sum(s.terms))
 }
 
-// learn adds up what the workers have counted, and reports whether θ has another digit.
-func (s *contrastState[T]) learn() (more bool) {
-	var all *[2]digitCounts
+// learn adds up the counts of the workers, and reports whether θ has another digit.
+func (s *contrastState[T]) learn() (unknown bool) {
+	var total *[2]digitCounts
 	for _, w := range s.scratch.free {
 		switch {
 		case w.counts == nil:
-		case all == nil:
-			all = w.counts
+		case total == nil:
+			total = w.counts
 		default:
-			all[0].add(&w.counts[0])
-			all[1].add(&w.counts[1])
+			total[0].add(&w.counts[0])
+			total[1].add(&w.counts[1])
 			clear(w.counts[:])
 		}
 	}
-	s.search[0].learn(&all[0])
-	return s.search[1].learn(&all[1])
+	s.search[0].learn(&total[0])
+	return s.search[1].learn(&total[1])
 }
 
 // similarities sets x [a.n×b.n] to S of rows a and b.
 func (s *contrastState[T]) similarities(x []T, a, b rowBlock) {
-	d := s.d
-	s.k.exact(blas.NoTrans, blas.Trans, a.n, b.n, d, 1, s.u[a.lo*d:], d, s.u[b.lo*d:], d, 0, x, b.n)
+	s.k.exact.multiplyNT(x, s.u[a.lo*s.d:], s.u[b.lo*s.d:], a.n, b.n, s.d)
 }
 
 // fillDiagonal sets the diagonal of x [n×n].
@@ -165,7 +187,7 @@ func (s *contrastState[T]) firstTile(w *contrastScratch[T], i, j int) {
 			s.crossTile(w, s.block(j, 0), s.block(i, 1))
 		}
 	}
-	within := s.c.LossC != nil && !s.c.CrossView
+	within := s.c.LossC != nil && !s.c.CrossView // NT-Xent needs the pairs of a view
 	if !within && !s.c.Match {
 		return
 	}
@@ -205,24 +227,27 @@ func (s *contrastState[T]) crossTile(w *contrastScratch[T], a, b rowBlock) {
 }
 
 // addExp adds the exponentials of the similarities x of rows a and b to the sums of
-// a and, with both, to those of b.
-func (s *contrastState[T]) addExp(w *contrastScratch[T], x []T, a, b rowBlock, both bool) {
+// a and, if symmetric, to those of b.
+func (s *contrastState[T]) addExp(w *contrastScratch[T], x []T, a, b rowBlock, symmetric bool) {
+	tau := s.c.Temperature
 	for k := range a.n {
-		row := x[k*b.n : (k+1)*b.n]
-		s.sums[a.lo+k] += float64(simd.ExpSum(row, T(1/s.c.Temperature), row, T(-1/s.c.Temperature)))
+		row := rowOf(x, k, b.n)
+		s.sums[a.lo+k] += float64(simd.ExpSum(row, T(1/tau), row, T(-1/tau)))
 	}
-	if both {
+	if symmetric {
 		simd.ColSums(w.rows[:b.n], x)
 		s.addTo(b, w.rows)
 	}
 }
 
+// addTo adds x to the sums of the block's rows.
 func (s *contrastState[T]) addTo(b rowBlock, x []T) {
 	for k, v := range x[:b.n] {
 		s.sums[b.lo+k] += float64(v)
 	}
 }
 
+// digitTile counts a further digit of θ.
 func (s *contrastState[T]) digitTile(w *contrastScratch[T], i, j int) {
 	for v := range 2 {
 		a, b := s.block(i, v), s.block(j, v)
@@ -237,17 +262,18 @@ func (s *contrastState[T]) count(w *contrastScratch[T], x []T, v int, a, b rowBl
 	if w.counts == nil {
 		w.counts = new([2]digitCounts)
 	}
+	counts := &w.counts[v]
 	if a != b {
-		s.k.countDigits(&w.counts[v], x, &s.search[v])
+		s.k.countDigits(counts, x, &s.search[v])
 		return
 	}
 	for k := range a.n {
-		s.k.countDigits(&w.counts[v], x[k*a.n+k+1:(k+1)*a.n], &s.search[v])
+		s.k.countDigits(counts, rowOf(x, k, a.n)[k+1:], &s.search[v])
 	}
 }
 
-// weights turns the similarities x of blocks i and j in view v into those of A.
-func (s *contrastState[T]) weights(x []T, v, i, j int) {
+// weigh turns the similarities x of blocks i and j in view v into their part of A.
+func (s *contrastState[T]) weigh(x []T, v, i, j int) {
 	kappa := T(s.c.Kappa)
 	simd.Affine(x, kappa, x, -kappa*s.theta[v])
 	simd.Sigmoid(x, x)
@@ -256,15 +282,16 @@ func (s *contrastState[T]) weights(x []T, v, i, j int) {
 	}
 }
 
+// degreeTile adds to the degrees.
 func (s *contrastState[T]) degreeTile(w *contrastScratch[T], i, j int) {
 	for v := range 2 {
 		a := s.block(i, v)
 		b := s.block(j, v)
 		x := w.tiles[0]
 		s.similarities(x, a, b)
-		s.weights(x, v, i, j)
+		s.weigh(x, v, i, j)
 		for k := range a.n {
-			s.sums[a.lo+k] += float64(simd.Sum(x[k*b.n : (k+1)*b.n]))
+			s.sums[a.lo+k] += float64(simd.Sum(rowOf(x, k, b.n)))
 		}
 		if i != j {
 			simd.ColSums(w.rows[:b.n], x)
@@ -273,10 +300,10 @@ func (s *contrastState[T]) degreeTile(w *contrastScratch[T], i, j int) {
 	}
 }
 
-// normalize sets m to the part of M_v of weights x.
+// normalize sets m to the part of M that belongs to the weights x of rows a and b.
 func (s *contrastState[T]) normalize(m, x []T, a, b rowBlock) {
-	simd.MulRow(m, x, s.r[b.lo:b.lo+b.n])
-	simd.MulCol(m, m, s.r[a.lo:a.lo+a.n])
+	simd.MulRow(m, x, part(s.r, b))
+	simd.MulCol(m, m, part(s.r, a))
 }
 
 // matchTile adds to L_G, and to the sums of w.
@@ -286,14 +313,14 @@ func (s *contrastState[T]) matchTile(w *contrastScratch[T], i, j int) {
 		b := s.block(j, v)
 		x := w.tiles[v]
 		s.similarities(x, a, b)
-		s.weights(x, v, i, j)
+		s.weigh(x, v, i, j)
 		s.normalize(x, x, a, b)
 	}
 	diff := w.tiles[2]
 	simd.Sub(diff, w.tiles[0], w.tiles[1])
 	loss := float64(simd.SumSquares(diff))
 	if i != j {
-		loss *= 2
+		loss *= 2 // for the tile of j and i, its transpose
 	}
 	s.terms[i] += loss
 	for v := range 2 {
@@ -301,7 +328,7 @@ func (s *contrastState[T]) matchTile(w *contrastScratch[T], i, j int) {
 		b := s.block(j, v)
 		m := w.tiles[v]
 		for k := range a.n {
-			s.sums[a.lo+k] += float64(simd.Dot(diff[k*b.n:(k+1)*b.n], m[k*b.n:(k+1)*b.n]))
+			s.sums[a.lo+k] += float64(simd.Dot(rowOf(diff, k, b.n), rowOf(m, k, b.n)))
 		}
 		if i != j {
 			simd.ColDots(w.rows[:b.n], diff, m)
@@ -311,6 +338,8 @@ func (s *contrastState[T]) matchTile(w *contrastScratch[T], i, j int) {
 	}
 }
 
+// backwardTile adds to dU. Tiles 0 and 1 of the scratch become the views' parts of
+// G + Gᵀ, 2 and 3 those of A, 4 and 5 those of M.
 func (s *contrastState[T]) backwardTile(w *contrastScratch[T], i, j int) {
 	if s.alphaC != 0 {
 		s.crossBackward(w, s.block(i, 0), s.block(j, 1))
@@ -318,9 +347,12 @@ func (s *contrastState[T]) backwardTile(w *contrastScratch[T], i, j int) {
 			s.crossBackward(w, s.block(j, 0), s.block(i, 1))
 		}
 	}
-	if s.alphaG == 0 && (s.alphaC == 0 || s.c.CrossView) {
+	within := s.alphaC != 0 && !s.c.CrossView
+	if s.alphaG == 0 && !within {
 		return
 	}
+
+	// The weights of both views, and the part of NT-Xent.
 	for v := range 2 {
 		a := s.block(i, v)
 		b := s.block(j, v)
@@ -329,10 +361,10 @@ func (s *contrastState[T]) backwardTile(w *contrastScratch[T], i, j int) {
 		s.similarities(g, a, b)
 		if s.alphaG != 0 {
 			copy(x, g)
-			s.weights(x, v, i, j)
+			s.weigh(x, v, i, j)
 			s.normalize(w.tiles[4+v], x, a, b)
 		}
-		if s.alphaC == 0 || s.c.CrossView {
+		if !within {
 			clear(g)
 			continue
 		}
@@ -341,6 +373,8 @@ func (s *contrastState[T]) backwardTile(w *contrastScratch[T], i, j int) {
 		}
 		s.expGradient(w, g, a, b)
 	}
+
+	// The Laplacian's part.
 	diff := w.tiles[4]
 	if s.alphaG != 0 {
 		simd.Sub(diff, diff, w.tiles[5])
@@ -381,39 +415,44 @@ func (s *contrastState[T]) crossBackward(w *contrastScratch[T], a, b rowBlock) {
 // expGradient turns the similarities g of rows a and b into the part of G + Gᵀ that
 // comes through Z.
 func (s *contrastState[T]) expGradient(w *contrastScratch[T], g []T, a, b rowBlock) {
-	simd.ExpSum(g, T(1/s.c.Temperature), g, T(-1/s.c.Temperature))
+	tau := s.c.Temperature
+	simd.ExpSum(g, T(1/tau), g, T(-1/tau))
 	scale := w.rows[:b.n]
 	for k := range a.n {
-		row := g[k*b.n : (k+1)*b.n]
-		simd.Affine(scale, s.alphaC, s.invZ[b.lo:b.lo+b.n], s.alphaC*s.invZ[a.lo+k])
+		row := rowOf(g, k, b.n)
+		simd.Affine(scale, s.alphaC, part(s.invZ, b), s.alphaC*s.invZ[a.lo+k])
 		simd.Mul(row, row, scale)
 	}
 }
 
 // matchGradient adds the Laplacian's part of G + Gᵀ to g, for weights x, the part diff of
 // M_1-M_2 and its factor 4 or -4.
-func (s *contrastState[T]) matchGradient(w *contrastScratch[T], g, x, diff []T, factor T, a, b rowBlock) {
-	r := s.r[b.lo : b.lo+b.n]
-	wb := s.w[b.lo : b.lo+b.n]
+func (s *contrastState[T]) matchGradient(
+	w *contrastScratch[T], g, x, diff []T, factor T, a, b rowBlock,
+) {
+	r := part(s.r, b)
+	wb := part(s.w, b)
 	h := w.rows[:b.n]
 	for k := range a.n {
-		row := x[k*b.n : (k+1)*b.n]
-		simd.Mul(h, diff[k*b.n:(k+1)*b.n], r)
+		row := rowOf(x, k, b.n)
+		simd.Mul(h, rowOf(diff, k, b.n), r)
 		simd.Axpby(h, factor*s.r[a.lo+k], h, -1, wb)
 		simd.Affine(h, s.alphaG, h, -s.alphaG*s.w[a.lo+k])
 		simd.Mul(h, h, row)
 		simd.Affine(row, -1, row, 1)
 		simd.Mul(h, h, row)
-		gk := g[k*b.n : (k+1)*b.n]
+		gk := rowOf(g, k, b.n)
 		simd.Add(gk, gk, h)
 	}
 }
 
-// addGradient adds g·U to rows a of dU and, with both, gᵀ·U to rows b.
-func (s *contrastState[T]) addGradient(g []T, a, b rowBlock, both bool) {
+// addGradient adds g·U to rows a of dU and, if symmetric, gᵀ·U to rows b.
+func (s *contrastState[T]) addGradient(g []T, a, b rowBlock, symmetric bool) {
 	d := s.d
-	s.k.exact(blas.NoTrans, blas.NoTrans, a.n, d, b.n, 1, g, b.n, s.u[b.lo*d:], d, 1, s.du[a.lo*d:], d)
-	if both {
-		s.k.exact(blas.Trans, blas.NoTrans, b.n, d, a.n, 1, g, b.n, s.u[a.lo*d:], d, 1, s.du[b.lo*d:], d)
+	ua := s.u[a.lo*d:]
+	ub := s.u[b.lo*d:]
+	s.k.exact(blas.NoTrans, blas.NoTrans, a.n, d, b.n, 1, g, b.n, ub, d, 1, s.du[a.lo*d:], d)
+	if symmetric {
+		s.k.exact(blas.Trans, blas.NoTrans, b.n, d, a.n, 1, g, b.n, ua, d, 1, s.du[b.lo*d:], d)
 	}
 }

@@ -3,12 +3,11 @@ package cpu
 import (
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu/simd"
-	"gonum.org/v1/gonum/blas"
 )
 
-// This file has a layer of ResGCN in one call, block by block (fused_blocks.go). As
-// primitives the layer reads or writes an N×F matrix in memory 29 times, in one call
-// 12 times.
+// This file computes a layer of ResGCN in one call, block by block
+// (fused_blocks.go). As primitives the layer reads or writes an N×F matrix in
+// memory 29 times, in one call 12 times.
 //
 //	forward, per block    mean and squares of x
 //	         barrier      statistics of the views → z = scale·x + shift
@@ -18,22 +17,30 @@ import (
 //	         barrier      → k1, k2, k3, dγ, dβ
 //	         per block    dx = k1·dz + k2 + k3·x, and dy with the residual
 
-// gcnElements is how many elements of the wider matrix make a block: 512 rows of
+// gcnElements is the number of elements of the wider matrix in a block: 512 rows of
 // 128. Smaller blocks would fit the second-level cache, but every product packs the
-// weights and every block has its own gradient of them. Measured: with 128 rows a
-// step takes 9 % longer, with 1,024 rows the same time.
+// weights and every block has its own gradient of them. Measured: a step takes 9 %
+// longer with 128 rows, and the same time with 1,024.
 const gcnElements = 1 << 16
 
 type gcnState[T float] struct {
 	graphBlocks[T]
-	k                    *kernels[T]
-	in, out              int
-	residual             bool
-	ptr, adj, ptrT, adjT []int32
-	val, valT            []T
-	x, w, b, mean, r, y  []T
-	dy, dx               []T
-	scratch              freeList[gcnScratch[T]]
+	gcnOperands[T]
+	k       *kernels[T]
+	in, out int // features
+	scratch freeList[gcnScratch[T]]
+}
+
+// gcnOperands are the operands of the call in progress.
+type gcnOperands[T float] struct {
+	residual   bool
+	ptr, adj   []int32 // Â
+	ptrT, adjT []int32
+	val, valT  []T
+	x, w, b    []T
+	mean       []T
+	r, y       []T
+	dy, dx     []T
 }
 
 // gcnScratch is the memory of one worker for one block.
@@ -46,20 +53,22 @@ func (e *engine[T]) setGCN(l *backend.GCNLayer) *gcnState[T] {
 	s := &e.gcn
 	s.in, s.out = backend.CheckGCN(l)
 	s.k = &e.k
-	s.residual = l.Residual
 	s.running = l.Running
-	s.ptr = l.Adj.Ptr.Host
-	s.adj = l.Adj.Col.Host
-	s.val = e.data(l.Adj.Val)
-	s.ptrT = l.AdjT.Ptr.Host
-	s.adjT = l.AdjT.Col.Host
-	s.valT = e.data(l.AdjT.Val)
-	s.x = e.data(l.X)
-	s.w = e.data(l.W)
-	s.b = e.data(l.B)
-	s.mean = e.data(l.Mean)
-	s.r = e.data(l.R)
-	s.y = e.data(l.Y)
+	s.gcnOperands = gcnOperands[T]{
+		residual: l.Residual,
+		ptr:      l.Adj.Ptr.Host,
+		adj:      l.Adj.Col.Host,
+		val:      e.data(l.Adj.Val),
+		ptrT:     l.AdjT.Ptr.Host,
+		adjT:     l.AdjT.Col.Host,
+		valT:     e.data(l.AdjT.Val),
+		x:        e.data(l.X),
+		w:        e.data(l.W),
+		b:        e.data(l.B),
+		mean:     e.data(l.Mean),
+		r:        e.data(l.R),
+		y:        e.data(l.Y),
+	}
 	s.graphs = l.Graphs.Host
 	s.cut(l.Views.Host, max(1, gcnElements/max(s.in, s.out)))
 	return s
@@ -67,38 +76,28 @@ func (e *engine[T]) setGCN(l *backend.GCNLayer) *gcnState[T] {
 
 // release drops the references to the operands.
 func (s *gcnState[T]) release() {
+	s.gcnOperands = gcnOperands[T]{}
 	s.graphs = nil
 	s.views = nil
-	s.ptr = nil
-	s.adj = nil
-	s.ptrT = nil
-	s.adjT = nil
-	s.val = nil
-	s.valT = nil
-	s.x = nil
-	s.w = nil
-	s.b = nil
-	s.mean = nil
-	s.r = nil
-	s.y = nil
-	s.dy = nil
-	s.dx = nil
 }
 
 func (e *engine[T]) GCNForward(l *backend.GCNLayer) {
 	s := e.setGCN(l)
 	defer s.release()
+	variance := e.data(l.Var)
 	if !l.Running {
 		s.moments = grow(s.moments, len(s.blocks)*2*s.in)
 		e.pool.do((*gcnMomentsTask[T])(s), len(s.blocks), 1)
-		s.statistics(s.mean, e.data(l.Var), s.in)
+		s.statistics(s.mean, variance, s.in)
 	}
-	s.affine(e.data(l.Gamma), e.data(l.Beta), s.mean, e.data(l.Var), l.Eps)
+	s.affine(e.data(l.Gamma), e.data(l.Beta), s.mean, variance, l.Eps)
 	e.pool.do((*gcnForwardTask[T])(s), len(s.blocks), 1)
-	clear(s.r[s.nodes()*s.out:]) // padding
-	clear(s.y[s.nodes()*s.out:])
+	padding := s.nodes() * s.out
+	clear(s.r[padding:])
+	clear(s.y[padding:])
 }
 
+// gcnMomentsTask sets the moments of x in blocks lo..hi-1.
 type gcnMomentsTask[T float] gcnState[T]
 
 func (t *gcnMomentsTask[T]) run(lo, hi int) {
@@ -107,29 +106,34 @@ func (t *gcnMomentsTask[T]) run(lo, hi int) {
 	f := s.in
 	w.row = aligned(w.row, 2*f)
 	for i := lo; i < hi; i++ {
-		if b := s.blocks[i]; b.lo < b.hi {
-			x := s.x[b.lo*f : b.hi*f]
-			simd.ColSums(w.row[:f], x)
-			s.setMoments(i, x, w.row[:f], w.row[f:])
+		b := s.blocks[i]
+		if b.lo == b.hi {
+			continue
 		}
+		x := nodesOf(s.x, b, f)
+		simd.ColSums(w.row[:f], x)
+		s.setMoments(i, x, w.row[:f], w.row[f:])
 	}
 	s.scratch.give(w)
 }
 
-// normed sets w.z to batch norm of the block's rows.
-func (s *gcnState[T]) normed(b graphBlock, w *gcnScratch[T]) {
+// normalize sets w.z to the batch norm of the block's rows.
+func (s *gcnState[T]) normalize(b graphBlock, w *gcnScratch[T]) {
 	f := s.in
 	w.z = aligned(w.z, (b.hi-b.lo)*f)
-	simd.AffineRow(w.z, s.x[b.lo*f:b.hi*f], s.coef[2*b.view*f:][:f], s.coef[(2*b.view+1)*f:][:f])
+	scale := rowOf(s.coef, 2*b.view, f)
+	shift := rowOf(s.coef, 2*b.view+1, f)
+	simd.AffineRow(w.z, nodesOf(s.x, b, f), scale, shift)
 }
 
+// gcnForwardTask computes blocks lo..hi-1 of r and y.
 type gcnForwardTask[T float] gcnState[T]
 
 func (t *gcnForwardTask[T]) run(lo, hi int) {
 	s := (*gcnState[T])(t)
 	w := s.scratch.take()
-	for i := lo; i < hi; i++ {
-		if b := s.blocks[i]; b.lo < b.hi {
+	for _, b := range s.blocks[lo:hi] {
+		if b.lo < b.hi {
 			s.forward(b, w)
 		}
 	}
@@ -138,17 +142,16 @@ func (t *gcnForwardTask[T]) run(lo, hi int) {
 
 func (s *gcnState[T]) forward(b graphBlock, w *gcnScratch[T]) {
 	n := b.hi - b.lo
-	in := s.in
-	out := s.out
-	r := s.r[b.lo*out : b.hi*out]
-	s.normed(b, w)
-	w.h = aligned(w.h, n*out)
-	s.k.gemm(blas.NoTrans, blas.NoTrans, n, out, in, 1, w.z, in, s.w, out, 0, w.h, out)
+	r := nodesOf(s.r, b, s.out)
+	s.normalize(b, w)
+	w.h = aligned(w.h, n*s.out)
+	s.k.gemm.multiply(w.h, w.z, s.w, n, s.out, s.in)
 	w.local(s.ptr, s.adj, b)
-	simd.SpMM(r, out, 0, n, w.ptr, w.adj, s.val[s.ptr[b.lo]:s.ptr[b.hi]], w.h, 0)
+	val := s.val[s.ptr[b.lo]:s.ptr[b.hi]]
+	simd.SpMM(r, s.out, 0, n, w.ptr, w.adj, val, w.h, 0)
 	simd.AddRowReLU(r, r, s.b)
 	if s.residual {
-		simd.Add(s.y[b.lo*out:b.hi*out], s.x[b.lo*in:b.hi*in], r)
+		simd.Add(nodesOf(s.y, b, s.out), nodesOf(s.x, b, s.in), r)
 	}
 }
 
@@ -156,13 +159,10 @@ func (e *engine[T]) GCNBackward(l *backend.GCNLayer, g *backend.GCNGradients) {
 	s := e.setGCN(l)
 	defer s.release()
 	s.dy = e.data(g.DY)
-	if g.DX != nil {
-		s.dx = e.data(g.DX)
-	}
+	s.dx = e.optional(g.DX)
 	gamma := e.data(l.Gamma)
-	beta := e.data(l.Beta)
 	variance := e.data(l.Var)
-	s.affine(gamma, beta, s.mean, variance, l.Eps)
+	s.affine(gamma, e.data(l.Beta), s.mean, variance, l.Eps)
 	size := s.gradients()
 	s.partial = aligned(s.partial, len(s.blocks)*size)
 	e.pool.do((*gcnBackwardTask[T])(s), len(s.blocks), 1)
@@ -180,6 +180,7 @@ func (e *engine[T]) GCNBackward(l *backend.GCNLayer, g *backend.GCNGradients) {
 // and db.
 func (s *gcnState[T]) gradients() int { return 2*s.in + (s.in+1)*s.out }
 
+// gcnBackwardTask computes dz and the partial results of blocks lo..hi-1.
 type gcnBackwardTask[T float] gcnState[T]
 
 func (t *gcnBackwardTask[T]) run(lo, hi int) {
@@ -194,50 +195,57 @@ func (t *gcnBackwardTask[T]) run(lo, hi int) {
 func (s *gcnState[T]) backward(i int, w *gcnScratch[T]) {
 	b := s.blocks[i]
 	n := b.hi - b.lo
-	in := s.in
-	out := s.out
-	size := s.gradients()
-	p := s.partial[i*size : (i+1)*size]
+	inputs := s.in
+	outputs := s.out
+	partial := rowOf(s.partial, i, s.gradients())
 	if n == 0 {
-		clear(p)
+		clear(partial)
 		return
 	}
-	sum := p[:in]
-	proj := p[in : 2*in]
-	dw := p[2*in:][:in*out]
-	db := p[(2+out)*in:]
+	sum := partial[:inputs]
+	proj := partial[inputs : 2*inputs]
+	dw := partial[2*inputs:][:inputs*outputs]
+	db := partial[(2+outputs)*inputs:]
 
-	w.d = aligned(w.d, n*max(in, out))
-	w.h = aligned(w.h, n*out)
-	d := w.d[:n*out]
-	simd.Gate(d, s.dy[b.lo*out:b.hi*out], s.r[b.lo*out:b.hi*out])
+	// Through ReLU, bias and Â.
+	w.d = aligned(w.d, n*max(inputs, outputs))
+	w.h = aligned(w.h, n*outputs)
+	d := w.d[:n*outputs]
+	simd.Gate(d, nodesOf(s.dy, b, outputs), nodesOf(s.r, b, outputs))
 	simd.ColSums(db, d)
 	w.local(s.ptrT, s.adjT, b)
-	simd.SpMM(w.h, out, 0, n, w.ptr, w.adj, s.valT[s.ptrT[b.lo]:s.ptrT[b.hi]], d, 0)
-	s.normed(b, w)
-	s.k.gemm(blas.Trans, blas.NoTrans, in, out, n, 1, w.z, in, w.h, out, 0, dw, out)
-	dz := w.d[:n*in]
+	val := s.valT[s.ptrT[b.lo]:s.ptrT[b.hi]]
+	simd.SpMM(w.h, outputs, 0, n, w.ptr, w.adj, val, d, 0)
+
+	// Through the product.
+	s.normalize(b, w)
+	s.k.gemm.multiplyTN(dw, w.z, w.h, inputs, outputs, n)
+	dz := w.d[:n*inputs]
 	if s.dx != nil {
-		dz = s.dx[b.lo*in : b.hi*in]
+		dz = nodesOf(s.dx, b, inputs)
 	}
-	s.k.gemm(blas.NoTrans, blas.Trans, n, in, out, 1, w.h, out, s.w, out, 0, dz, in)
+	s.k.gemm.multiplyNT(dz, w.h, s.w, n, inputs, outputs)
+
+	// The sums that batch norm's gradient needs.
 	simd.ColSums(sum, dz)
-	simd.SubRow(w.z, s.x[b.lo*in:b.hi*in], s.of(b.view, s.mean, in))
+	simd.SubRow(w.z, nodesOf(s.x, b, inputs), s.viewRow(s.mean, b.view, inputs))
 	simd.ColDots(proj, dz, w.z)
 }
 
+// gcnNormTask turns dz into dx in blocks lo..hi-1.
 type gcnNormTask[T float] gcnState[T]
 
 func (t *gcnNormTask[T]) run(lo, hi int) {
 	s := (*gcnState[T])(t)
 	f := s.in
-	for i := lo; i < hi; i++ {
-		b := s.blocks[i]
-		dx := s.dx[b.lo*f : b.hi*f]
-		k := s.coef[3*b.view*f:]
-		simd.CombineRow(dx, dx, k[:f], s.x[b.lo*f:b.hi*f], k[2*f:3*f], k[f:2*f])
+	for _, b := range s.blocks[lo:hi] {
+		dx := nodesOf(s.dx, b, f)
+		k1 := rowOf(s.coef, 3*b.view, f)
+		k2 := rowOf(s.coef, 3*b.view+1, f)
+		k3 := rowOf(s.coef, 3*b.view+2, f)
+		simd.CombineRow(dx, dx, k1, nodesOf(s.x, b, f), k3, k2)
 		if s.residual {
-			simd.Add(dx, dx, s.dy[b.lo*f:b.hi*f])
+			simd.Add(dx, dx, nodesOf(s.dy, b, f))
 		}
 	}
 }

@@ -4,10 +4,9 @@ import (
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu/simd"
 	"github.com/specmatch/specmatch/tensor"
-	"gonum.org/v1/gonum/blas"
 )
 
-// This file has the GIN layer in one call. Run as primitives, each of a dozen
+// This file computes the GIN layer in one call. Run as primitives, each of a dozen
 // passes over the N×F activations reads and writes main memory, or at best the
 // third-level cache. Here the nodes are cut into blocks of whole graphs, a few
 // hundred nodes each, and a block goes through all passes while it is in the
@@ -25,13 +24,13 @@ import (
 //	                      dagg = dh1·W1ᵀ; dx = Aᵀ·dagg + self·dagg
 //
 // The gradient of the readout is the same for all nodes of a graph, so it is
-// never spread over them: it joins k2, graph by graph.
+// never spread over them: it is added to k2, graph by graph.
 //
-// fused_blocks.go has the blocks and why the results do not depend on the workers.
+// fused_blocks.go defines the blocks and says why results do not depend on the workers.
 
-// ginElements is how many elements of the widest matrix make a block: with half
-// a dozen matrices in use, a block fits a second-level cache of 512 KiB.
 const (
+	// ginElements is the number of elements of the widest matrix in a block: with half
+	// a dozen matrices in use, a block fits a second-level cache of 512 KiB.
 	ginElements = 3 << 12
 	ginMinRows  = 64 // with fewer, packing the weights would dominate
 
@@ -42,15 +41,23 @@ const (
 
 type ginState[T float] struct {
 	graphBlocks[T]
-	k                            *kernels[T]
-	in, hid, out                 int
-	self                         T
-	ptr, adj, ptrT, adjT         []int32
-	category                     []int32
-	x, w1, b1, w2, b2            []T
-	agg, h1, h2, sums, y, pooled []T
-	mean, dy, dpooled, dx        []T
-	scratch                      freeList[ginScratch[T]]
+	ginOperands[T]
+	k            *kernels[T]
+	in, hid, out int // features
+	self         T
+	scratch      freeList[ginScratch[T]]
+}
+
+// ginOperands are the operands of the call in progress.
+type ginOperands[T float] struct {
+	ptr, adj, ptrT, adjT []int32
+	category             []int32 // of one-hot rows, or else:
+	x, agg               []T
+	w1, b1, w2, b2       []T
+	h1, h2, sums         []T
+	y, pooled            []T
+	mean                 []T
+	dy, dpooled, dx      []T
 }
 
 // ginScratch is the memory of one worker for one block.
@@ -59,7 +66,7 @@ type ginScratch[T float] struct {
 
 	blockRows
 	tptr, tadj []int32 // the transpose
-	val, tval  []T     // their values, if they are not ones
+	val, tval  []T     // their values, unless they are ones
 }
 
 func (e *engine[T]) setGIN(l *backend.GINLayer) *ginState[T] {
@@ -68,38 +75,30 @@ func (e *engine[T]) setGIN(l *backend.GINLayer) *ginState[T] {
 	s.k = &e.k
 	s.self = T(l.Self)
 	s.running = l.Running
-	s.ptr = l.Adj.Ptr.Host
-	s.adj = l.Adj.Col.Host
-	s.ptrT = l.AdjT.Ptr.Host
-	s.adjT = l.AdjT.Col.Host
+	s.ginOperands = ginOperands[T]{
+		ptr:    l.Adj.Ptr.Host,
+		adj:    l.Adj.Col.Host,
+		ptrT:   l.AdjT.Ptr.Host,
+		adjT:   l.AdjT.Col.Host,
+		w1:     e.data(l.W1),
+		b1:     e.data(l.B1),
+		w2:     e.data(l.W2),
+		b2:     e.data(l.B2),
+		h1:     e.data(l.H1),
+		h2:     e.data(l.H2),
+		sums:   e.data(l.Sums),
+		y:      e.optional(l.Y),
+		pooled: e.data(l.Pooled),
+		mean:   e.data(l.Mean),
+	}
 	s.graphs = l.Graphs.Host
-	s.w1 = e.data(l.W1)
-	s.b1 = e.data(l.B1)
-	s.w2 = e.data(l.W2)
-	s.b2 = e.data(l.B2)
-	s.h1 = e.data(l.H1)
-	s.h2 = e.data(l.H2)
-	s.sums = e.data(l.Sums)
-	s.pooled = e.data(l.Pooled)
-	s.x = nil
-	s.agg = nil
-	s.category = nil
+	widest := max(s.hid, s.out)
 	if l.X != nil {
 		s.x = e.data(l.X)
 		s.agg = e.data(l.Agg)
+		widest = max(widest, s.in)
 	} else {
 		s.category = l.Category.Host
-	}
-	s.y = nil
-	s.dy = nil
-	s.dpooled = nil
-	s.dx = nil
-	if l.Y != nil {
-		s.y = e.data(l.Y)
-	}
-	widest := max(s.hid, s.out)
-	if s.x != nil {
-		widest = max(widest, s.in)
 	}
 	rows := max(ginMinRows, ginElements/widest)
 	if s.hid > ginWide {
@@ -111,48 +110,28 @@ func (e *engine[T]) setGIN(l *backend.GINLayer) *ginState[T] {
 
 // release drops the references to the operands.
 func (s *ginState[T]) release() {
-	s.ptr = nil
-	s.adj = nil
-	s.ptrT = nil
-	s.adjT = nil
-	s.category = nil
+	s.ginOperands = ginOperands[T]{}
 	s.graphs = nil
 	s.views = nil
-	s.x = nil
-	s.w1 = nil
-	s.b1 = nil
-	s.w2 = nil
-	s.b2 = nil
-	s.agg = nil
-	s.h1 = nil
-	s.h2 = nil
-	s.sums = nil
-	s.y = nil
-	s.pooled = nil
-	s.mean = nil
-	s.dy = nil
-	s.dpooled = nil
-	s.dx = nil
 }
 
 func (e *engine[T]) GINForward(l *backend.GINLayer) {
 	s := e.setGIN(l)
 	defer s.release()
-	f := s.out
-	s.moments = grow(s.moments, len(s.blocks)*2*f)
+	s.moments = grow(s.moments, len(s.blocks)*2*s.out)
 	e.pool.do((*ginForwardTask[T])(s), len(s.blocks), 1)
-	mean := e.data(l.Mean)
 	variance := e.data(l.Var)
 	if !l.Running {
-		s.statistics(mean, variance, f)
+		s.statistics(s.mean, variance, s.out)
 	}
-	s.affine(e.data(l.Gamma), e.data(l.Beta), mean, variance, l.Eps)
+	s.affine(e.data(l.Gamma), e.data(l.Beta), s.mean, variance, l.Eps)
 	e.pool.do((*ginNormTask[T])(s), len(s.blocks), 1)
 	if s.y != nil {
-		clear(s.y[s.nodes()*f:]) // padding
+		clear(s.y[s.nodes()*s.out:]) // padding
 	}
 }
 
+// ginForwardTask computes h1, h2, the sums of graphs and the moments of blocks lo..hi-1.
 type ginForwardTask[T float] ginState[T]
 
 func (t *ginForwardTask[T]) run(lo, hi int) {
@@ -167,45 +146,44 @@ func (t *ginForwardTask[T]) run(lo, hi int) {
 func (s *ginState[T]) forward(i int, w *ginScratch[T]) {
 	b := s.blocks[i]
 	n := b.hi - b.lo
-	in := s.in
-	hid := s.hid
-	out := s.out
-	h1 := s.h1[b.lo*hid : b.hi*hid]
-	h2 := s.h2[b.lo*out : b.hi*out]
-	sums := s.sums[b.g0*out : b.g1*out]
+	h1 := nodesOf(s.h1, b, s.hid)
+	h2 := nodesOf(s.h2, b, s.out)
+	sums := graphsOf(s.sums, b, s.out)
 	if n == 0 {
 		clear(sums)
 		return
 	}
 	if s.x == nil {
 		w.oneHot(s, b)
-		simd.SpMM(h1, hid, 0, n, w.ptr, w.adj, s.values(w.val), s.w1, 0)
+		simd.SpMM(h1, s.hid, 0, n, w.ptr, w.adj, s.values(w.val), s.w1, 0)
 	} else {
-		simd.SpMM(s.agg, in, b.lo, b.hi, s.ptr, s.adj, nil, s.x, s.self)
-		s.k.gemm(blas.NoTrans, blas.NoTrans, n, hid, in, 1, s.agg[b.lo*in:], in, s.w1, hid, 0, h1, hid)
+		simd.SpMM(s.agg, s.in, b.lo, b.hi, s.ptr, s.adj, nil, s.x, s.self)
+		s.k.gemm.multiply(h1, s.agg[b.lo*s.in:], s.w1, n, s.hid, s.in)
 	}
 	simd.AddRowReLU(h1, h1, s.b1)
-	s.k.gemm(blas.NoTrans, blas.NoTrans, n, out, hid, 1, h1, hid, s.w2, out, 0, h2, out)
+	s.k.gemm.multiply(h2, h1, s.w2, n, s.out, s.hid)
 	simd.AddRowReLU(h2, h2, s.b2)
 
 	for g := b.g0; g < b.g1; g++ {
-		simd.ColSums(s.sums[g*out:(g+1)*out], s.h2[int(s.graphs[g])*out:int(s.graphs[g+1])*out])
+		nodes := s.h2[int(s.graphs[g])*s.out : int(s.graphs[g+1])*s.out]
+		simd.ColSums(rowOf(s.sums, g, s.out), nodes)
 	}
 	if s.running {
 		return
 	}
-	w.row = aligned(w.row, 2*out)
-	mean := w.row[:out]
+	w.row = aligned(w.row, 2*s.out)
+	mean := w.row[:s.out]
 	simd.ColSums(mean, sums)
-	s.setMoments(i, h2, mean, w.row[out:])
+	s.setMoments(i, h2, mean, w.row[s.out:])
 }
 
-// oneHot makes the rows of A + Self·I on the categories: row i of agg is the sum
-// of the rows of W1 of node i and of its neighbours. It fills ptr, adj and val.
+// oneHot fills ptr, adj and val with the block's rows of (A + Self·I)·x for one-hot
+// x: row i of agg·W1 is the sum of the rows of W1 for the categories of node i and its
+// neighbours.
 func (w *ginScratch[T]) oneHot(s *ginState[T], b graphBlock) {
-	entries := int(s.ptr[b.hi]-s.ptr[b.lo]) + b.hi - b.lo
-	w.ptr = grow(w.ptr, b.hi-b.lo+1)
-	w.adj = grow(w.adj, entries)
+	nodes := b.hi - b.lo
+	w.ptr = grow(w.ptr, nodes+1)
+	w.adj = grow(w.adj, int(s.ptr[b.hi]-s.ptr[b.lo])+nodes)
 	k := 0
 	for i := b.lo; i < b.hi; i++ {
 		w.ptr[i-b.lo] = int32(k)
@@ -216,12 +194,12 @@ func (w *ginScratch[T]) oneHot(s *ginState[T], b graphBlock) {
 			k++
 		}
 	}
-	w.ptr[b.hi-b.lo] = int32(k)
+	w.ptr[nodes] = int32(k)
 	w.val = w.val[:0]
 	if s.self != 1 {
 		w.val = aligned(w.val, k)
 		fill(w.val, 1)
-		for _, k := range w.ptr[:b.hi-b.lo] {
+		for _, k := range w.ptr[:nodes] {
 			w.val[k] = s.self
 		}
 	}
@@ -235,48 +213,49 @@ func (s *ginState[T]) values(val []T) []T {
 	return val
 }
 
+// ginNormTask computes y and the pooled rows of blocks lo..hi-1.
 type ginNormTask[T float] ginState[T]
 
 func (t *ginNormTask[T]) run(lo, hi int) {
 	s := (*ginState[T])(t)
 	f := s.out
-	for i := lo; i < hi; i++ {
-		b := s.blocks[i]
-		scale := s.coef[2*b.view*f:][:f]
-		shift := s.coef[(2*b.view+1)*f:][:f]
+	for _, b := range s.blocks[lo:hi] {
+		scale := rowOf(s.coef, 2*b.view, f)
+		shift := rowOf(s.coef, 2*b.view+1, f)
 		if s.y != nil {
-			simd.AffineRow(s.y[b.lo*f:b.hi*f], s.h2[b.lo*f:b.hi*f], scale, shift)
+			simd.AffineRow(nodesOf(s.y, b, f), nodesOf(s.h2, b, f), scale, shift)
 		}
-		simd.MulRow(s.pooled[b.g0*f:b.g1*f], s.sums[b.g0*f:b.g1*f], scale)
+		simd.MulRow(graphsOf(s.pooled, b, f), graphsOf(s.sums, b, f), scale)
 		for g := b.g0; g < b.g1; g++ {
-			simd.Axpy(T(s.graphs[g+1]-s.graphs[g]), shift, s.pooled[g*f:(g+1)*f])
+			simd.Axpy(s.size(g), shift, rowOf(s.pooled, g, f))
 		}
 	}
 }
 
+// size returns the number of nodes of graph g.
+func (s *ginState[T]) size(g int) T { return T(s.graphs[g+1] - s.graphs[g]) }
+
 func (e *engine[T]) GINBackward(l *backend.GINLayer, g *backend.GINGradients) {
 	s := e.setGIN(l)
 	defer s.release()
-	if g.DY != nil {
-		s.dy = e.data(g.DY)
-	}
-	if g.DPooled != nil {
-		s.dpooled = e.data(g.DPooled)
-	}
-	if g.DX != nil {
-		s.dx = e.data(g.DX)
-	}
-	f := s.out
-	s.mean = e.data(l.Mean)
-	s.partial = aligned(s.partial, len(s.blocks)*2*f)
-	e.pool.do((*ginReduceTask[T])(s), len(s.blocks), 1)
-	s.normGradients(e.data(g.Gamma), e.data(g.Beta), e.data(l.Gamma), s.mean, e.data(l.Var), l.Eps, 2*f)
+	s.dy = e.optional(g.DY)
+	s.dpooled = e.optional(g.DPooled)
+	s.dx = e.optional(g.DX)
 
+	// The sums of batch norm's gradient, then its coefficients.
+	width := 2 * s.out
+	s.partial = aligned(s.partial, len(s.blocks)*width)
+	e.pool.do((*ginReduceTask[T])(s), len(s.blocks), 1)
+	s.normGradients(
+		e.data(g.Gamma), e.data(g.Beta), e.data(l.Gamma), s.mean, e.data(l.Var), l.Eps, width,
+	)
+
+	// The rest of the layer.
 	size := s.gradients()
 	s.partial = aligned(s.partial, len(s.blocks)*size)
 	e.pool.do((*ginBackwardTask[T])(s), len(s.blocks), 1)
 	if s.dx != nil {
-		clear(s.dx[s.nodes()*s.in:])
+		clear(s.dx[s.nodes()*s.in:]) // padding
 	}
 	total := s.mergeRows(size)
 	for _, t := range [4]*tensor.Tensor{g.W1, g.B1, g.W2, g.B2} {
@@ -289,6 +268,7 @@ func (e *engine[T]) GINBackward(l *backend.GINLayer, g *backend.GINGradients) {
 // gradients returns the number of entries of W1, b1, W2 and b2.
 func (s *ginState[T]) gradients() int { return (s.in+1)*s.hid + (s.hid+1)*s.out }
 
+// ginReduceTask sets the partial sums of blocks lo..hi-1.
 type ginReduceTask[T float] ginState[T]
 
 func (t *ginReduceTask[T]) run(lo, hi int) {
@@ -304,14 +284,14 @@ func (t *ginReduceTask[T]) run(lo, hi int) {
 func (s *ginState[T]) reduce(i int, w *ginScratch[T]) {
 	b := s.blocks[i]
 	f := s.out
-	sum := s.partial[i*2*f:][:f]
-	proj := s.partial[(i*2+1)*f:][:f]
-	mean := s.of(b.view, s.mean, f)
+	sum := rowOf(s.partial, 2*i, f)
+	proj := rowOf(s.partial, 2*i+1, f)
+	mean := s.viewRow(s.mean, b.view, f)
 	if s.dy != nil {
-		dy := s.dy[b.lo*f : b.hi*f]
+		dy := nodesOf(s.dy, b, f)
 		w.d = aligned(w.d, len(dy))
 		simd.ColSums(sum, dy)
-		simd.SubRow(w.d, s.h2[b.lo*f:b.hi*f], mean)
+		simd.SubRow(w.d, nodesOf(s.h2, b, f), mean)
 		simd.ColDots(proj, dy, w.d)
 	} else {
 		clear(sum)
@@ -324,15 +304,16 @@ func (s *ginState[T]) reduce(i int, w *ginScratch[T]) {
 	w.row = aligned(w.row, f)
 	centred := w.row[:f]
 	for g := b.g0; g < b.g1; g++ {
-		n := T(s.graphs[g+1] - s.graphs[g])
-		d := s.dpooled[g*f : (g+1)*f]
+		n := s.size(g)
+		d := rowOf(s.dpooled, g, f)
 		simd.Axpy(n, d, sum)
-		simd.Axpby(centred, 1, s.sums[g*f:(g+1)*f], -n, mean)
+		simd.Axpby(centred, 1, rowOf(s.sums, g, f), -n, mean)
 		simd.Mul(centred, centred, d)
 		simd.Add(proj, proj, centred)
 	}
 }
 
+// ginBackwardTask computes dx and the gradients of the weights from blocks lo..hi-1.
 type ginBackwardTask[T float] ginState[T]
 
 func (t *ginBackwardTask[T]) run(lo, hi int) {
@@ -347,73 +328,73 @@ func (t *ginBackwardTask[T]) run(lo, hi int) {
 func (s *ginState[T]) backward(i int, w *ginScratch[T]) {
 	b := s.blocks[i]
 	n := b.hi - b.lo
-	in := s.in
-	hid := s.hid
-	out := s.out
-	size := s.gradients()
-	p := s.partial[i*size : (i+1)*size]
+	inputs := s.in
+	hidden := s.hid
+	outputs := s.out
+	partial := rowOf(s.partial, i, s.gradients())
 	if n == 0 {
-		clear(p)
+		clear(partial)
 		return
 	}
-	dw1 := p[:in*hid]
-	p = p[in*hid:]
-	db1 := p[:hid]
-	p = p[hid:]
-	dw2 := p[:hid*out]
-	db2 := p[hid*out:]
-	h1 := s.h1[b.lo*hid : b.hi*hid]
-	h2 := s.h2[b.lo*out : b.hi*out]
+	dw1, partial := partial[:inputs*hidden], partial[inputs*hidden:]
+	db1, partial := partial[:hidden], partial[hidden:]
+	dw2 := partial[:hidden*outputs]
+	db2 := partial[hidden*outputs:]
+	h1 := nodesOf(s.h1, b, hidden)
 
-	w.d = aligned(w.d, n*out)
-	w.dh1 = aligned(w.dh1, n*hid)
-	w.row = aligned(w.row, out)
-	s.normBackward(b, w.d, w.row[:out])
-	simd.Gate(w.d, w.d, h2)
+	// Through batch norm and the second layer of the MLP.
+	w.d = aligned(w.d, n*outputs)
+	w.dh1 = aligned(w.dh1, n*hidden)
+	w.row = aligned(w.row, outputs)
+	s.normBackward(b, w.d, w.row[:outputs])
+	simd.Gate(w.d, w.d, nodesOf(s.h2, b, outputs))
 	simd.ColSums(db2, w.d)
-	s.k.gemm(blas.Trans, blas.NoTrans, hid, out, n, 1, h1, hid, w.d, out, 0, dw2, out)
-	s.k.gemm(blas.NoTrans, blas.Trans, n, hid, out, 1, w.d, out, s.w2, out, 0, w.dh1, hid)
+	s.k.gemm.multiplyTN(dw2, h1, w.d, hidden, outputs, n)
+	s.k.gemm.multiplyNT(w.dh1, w.d, s.w2, n, hidden, outputs)
+
+	// Through the first layer and the sums over neighbours.
 	simd.Gate(w.dh1, w.dh1, h1)
 	simd.ColSums(db1, w.dh1)
 	if s.x == nil {
 		w.oneHot(s, b)
-		w.transpose(n, in)
-		simd.SpMM(dw1, hid, 0, in, w.tptr, w.tadj, s.values(w.tval), w.dh1, 0)
+		w.transpose(n, inputs)
+		simd.SpMM(dw1, hidden, 0, inputs, w.tptr, w.tadj, s.values(w.tval), w.dh1, 0)
 		return
 	}
-	s.k.gemm(blas.Trans, blas.NoTrans, in, hid, n, 1, s.agg[b.lo*in:], in, w.dh1, hid, 0, dw1, hid)
+	s.k.gemm.multiplyTN(dw1, s.agg[b.lo*inputs:], w.dh1, inputs, hidden, n)
 	if s.dx == nil {
 		return
 	}
-	w.dagg = aligned(w.dagg, n*in)
-	s.k.gemm(blas.NoTrans, blas.Trans, n, in, hid, 1, w.dh1, hid, s.w1, hid, 0, w.dagg, in)
+	w.dagg = aligned(w.dagg, n*inputs)
+	s.k.gemm.multiplyNT(w.dagg, w.dh1, s.w1, n, inputs, hidden)
 	w.local(s.ptrT, s.adjT, b)
-	simd.SpMM(s.dx[b.lo*in:b.hi*in], in, 0, n, w.ptr, w.adj, nil, w.dagg, s.self)
+	simd.SpMM(nodesOf(s.dx, b, inputs), inputs, 0, n, w.ptr, w.adj, nil, w.dagg, s.self)
 }
 
 // normBackward sets d to the gradient of h2 through batch norm and readout,
-// k1·dy + k2 + k3·h2, with dpooled a part of dy.
-func (s *ginState[T]) normBackward(b graphBlock, d, k []T) {
+// k1·dy + k2 + k3·h2, with dpooled a part of dy. shift is scratch for a row.
+func (s *ginState[T]) normBackward(b graphBlock, d, shift []T) {
 	f := s.out
-	k1 := s.coef[3*b.view*f:][:f]
-	k2 := s.coef[(3*b.view+1)*f:][:f]
-	k3 := s.coef[(3*b.view+2)*f:][:f]
+	k1 := rowOf(s.coef, 3*b.view, f)
+	k2 := rowOf(s.coef, 3*b.view+1, f)
+	k3 := rowOf(s.coef, 3*b.view+2, f)
 	if s.dpooled == nil {
-		simd.CombineRow(d, s.dy[b.lo*f:b.hi*f], k1, s.h2[b.lo*f:b.hi*f], k3, k2)
+		simd.CombineRow(d, nodesOf(s.dy, b, f), k1, nodesOf(s.h2, b, f), k3, k2)
 		return
 	}
 	for g := b.g0; g < b.g1; g++ {
-		lo, hi := int(s.graphs[g])*f, int(s.graphs[g+1])*f
+		lo := int(s.graphs[g]) * f
+		hi := int(s.graphs[g+1]) * f
 		if lo == hi {
 			continue
 		}
 		dst := d[lo-b.lo*f : hi-b.lo*f]
-		simd.Mul(k, s.dpooled[g*f:(g+1)*f], k1)
-		simd.Add(k, k, k2)
+		simd.Mul(shift, rowOf(s.dpooled, g, f), k1)
+		simd.Add(shift, shift, k2)
 		if s.dy != nil {
-			simd.CombineRow(dst, s.dy[lo:hi], k1, s.h2[lo:hi], k3, k)
+			simd.CombineRow(dst, s.dy[lo:hi], k1, s.h2[lo:hi], k3, shift)
 		} else {
-			simd.AffineRow(dst, s.h2[lo:hi], k3, k)
+			simd.AffineRow(dst, s.h2[lo:hi], k3, shift)
 		}
 	}
 }
@@ -425,24 +406,24 @@ func (w *ginScratch[T]) transpose(n, cols int) {
 	w.tadj = grow(w.tadj, len(w.adj))
 	// Counts go two places ahead, so that placing the entries moves every pointer to
 	// the start of its row.
-	at := w.tptr
-	clear(at)
+	next := w.tptr
+	clear(next)
 	for _, c := range w.adj {
-		at[c+2]++
+		next[c+2]++
 	}
 	for c := 2; c < cols+2; c++ {
-		at[c] += at[c-1]
+		next[c] += next[c-1]
 	}
-	at = at[1:]
+	next = next[1:]
 	w.tval = aligned(w.tval, len(w.val))
 	for i := range n {
 		for k := w.ptr[i]; k < w.ptr[i+1]; k++ {
 			c := w.adj[k]
-			w.tadj[at[c]] = int32(i)
+			w.tadj[next[c]] = int32(i)
 			if len(w.val) > 0 {
-				w.tval[at[c]] = w.val[k]
+				w.tval[next[c]] = w.val[k]
 			}
-			at[c]++
+			next[c]++
 		}
 	}
 }

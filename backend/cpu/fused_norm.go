@@ -8,8 +8,8 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// This file has batch norm, its running statistics, and bias with ReLU, in one call
-// each. As primitives batch norm is a dozen passes over the N×F activations. Here a
+// This file computes batch norm, its running statistics, and bias with ReLU, in one
+// call each. As primitives batch norm is a dozen passes over the N×F activations. Here a
 // block of rows goes through all steps while it is in the first- or second-level
 // cache:
 //
@@ -20,25 +20,30 @@ import (
 //	          barrier     → k1, k2, k3, dγ, dβ
 //	          per block   dx = k1·dy + k2 + k3·(x-μ)
 //
-// Blocks depend on shapes only, and what they contribute to a sum is kept apart
-// and added in their order: equal bits for any number of workers.
+// Blocks depend on shapes only. Their contributions to a sum are stored apart and
+// added in the order of the blocks: equal bits for any number of workers.
 
-// normBlock is the rows lo..hi-1 of a group, which count as that many rows.
+// normBlock is the rows lo..hi-1 of a group; count is their total weight.
 type normBlock struct {
 	lo, hi, group int
 	count         float64
 }
 
 type normState[T float] struct {
-	f                  int
+	normOperands[T]
+	f                int
+	coef             []T // rows of f numbers for each group
+	blocks           []normBlock
+	moments          []float64 // [blocks × 2f]
+	sum, proj, total []float64
+	scratch          freeList[normScratch[T]]
+}
+
+// normOperands are the operands of the call in progress.
+type normOperands[T float] struct {
 	relu               bool
 	x, y, dy, dx, mean []T
 	weights            []T // nil: all 1
-	coef               []T // rows of f numbers for each group
-	blocks             []normBlock
-	moments            []float64 // [blocks × 2f]
-	sum, proj, total   []float64
-	scratch            freeList[normScratch[T]]
 }
 
 // normScratch is the memory of one worker: two blocks of rows, and two rows.
@@ -58,28 +63,23 @@ func (e *engine[T]) setNorm(n *backend.Norm) *normState[T] {
 	backend.CheckNorm(n)
 	s := &e.norm
 	s.f = n.X.Cols
-	s.relu = n.ReLU
-	s.x = e.data(n.X)
-	s.y = e.data(n.Y)
-	s.mean = e.data(n.Mean)
-	if n.Weights != nil {
-		s.weights = e.data(n.Weights)
+	s.normOperands = normOperands[T]{
+		relu:    n.ReLU,
+		x:       e.data(n.X),
+		y:       e.data(n.Y),
+		mean:    e.data(n.Mean),
+		weights: e.optional(n.Weights),
 	}
 	s.blocks = s.blocks[:0]
-	s.total = grow(s.total, n.Groups.Len()-1)
+	groups := n.Groups.Len() - 1
+	s.total = grow(s.total, groups)
 	rows := s.rows()
-	for g := range n.Groups.Len() - 1 {
+	for g := range groups {
 		s.total[g] = 0
 		end := int(n.Groups.Host[g+1])
 		for lo := int(n.Groups.Host[g]); lo < end; lo += rows {
-			b := normBlock{lo, min(lo+rows, end), g, 0}
-			b.count = float64(b.hi - b.lo)
-			if s.weights != nil {
-				b.count = 0
-				for _, w := range s.weights[b.lo:b.hi] {
-					b.count += float64(w)
-				}
-			}
+			b := normBlock{lo: lo, hi: min(lo+rows, end), group: g}
+			b.count = s.weight(b)
 			s.blocks = append(s.blocks, b)
 			s.total[g] += b.count
 		}
@@ -90,16 +90,23 @@ func (e *engine[T]) setNorm(n *backend.Norm) *normState[T] {
 	return s
 }
 
+// rows returns the number of rows of a block.
 func (s *normState[T]) rows() int { return rowsPer(grain, s.f) }
 
-func (s *normState[T]) release() {
-	s.x = nil
-	s.y = nil
-	s.dy = nil
-	s.dx = nil
-	s.mean = nil
-	s.weights = nil
+// weight returns the total weight of the block's rows.
+func (s *normState[T]) weight(b normBlock) float64 {
+	if s.weights == nil {
+		return float64(b.hi - b.lo)
+	}
+	total := 0.0
+	for _, w := range s.weights[b.lo:b.hi] {
+		total += float64(w)
+	}
+	return total
 }
+
+// release drops the references to the operands.
+func (s *normState[T]) release() { s.normOperands = normOperands[T]{} }
 
 func (e *engine[T]) NormOperands() (bias, weights bool) { return false, true }
 
@@ -113,33 +120,35 @@ func (e *engine[T]) NormForward(n *backend.Norm) {
 	f := s.f
 	variance := e.data(n.Var)
 	gamma := e.data(n.Gamma)
-	beta := e.data(n.Beta)
 	groups := n.Groups.Len() - 1
 	s.coef = aligned(s.coef, (groups+1)*f)
-	copy(s.coef[groups*f:], beta)
-	at := 0
+	copy(s.coef[groups*f:], e.data(n.Beta))
+	i := 0
+	m := s.sum
+	m2 := s.proj
 	for g := range groups {
-		m := s.sum
-		m2 := s.proj
 		clear(m)
 		clear(m2)
 		count := 0.0
-		for ; at < len(s.blocks) && s.blocks[at].group == g; at++ {
-			k := s.blocks[at].count
-			addMoments(m, m2, count, s.moments[at*2*f:(at+1)*2*f], k)
+		for ; i < len(s.blocks) && s.blocks[i].group == g; i++ {
+			k := s.blocks[i].count
+			addMoments(m, m2, count, rowOf(s.moments, i, 2*f), k)
 			count += k
 		}
-		scale := s.coef[g*f : (g+1)*f]
+		scale := rowOf(s.coef, g, f)
+		mean := rowOf(s.mean, g, f)
+		sigma2 := rowOf(variance, g, f)
 		for j := range f {
-			v := m2[j] / max(count, 1)
-			s.mean[g*f+j], variance[g*f+j] = T(m[j]), T(v)
-			scale[j] = T(float64(gamma[j]) / math.Sqrt(float64(variance[g*f+j])+n.Eps))
+			mean[j] = T(m[j])
+			sigma2[j] = T(m2[j] / max(count, 1))
+			scale[j] = T(float64(gamma[j]) / math.Sqrt(float64(sigma2[j])+n.Eps))
 		}
 	}
 	e.pool.do((*normApplyTask[T])(s), len(s.blocks), 1)
 	clear(s.y[int(n.Groups.Host[groups])*f:]) // padding
 }
 
+// normMomentsTask sets the moments of blocks lo..hi-1.
 type normMomentsTask[T float] normState[T]
 
 func (t *normMomentsTask[T]) run(lo, hi int) {
@@ -162,31 +171,30 @@ func (t *normMomentsTask[T]) run(lo, hi int) {
 		} else {
 			weighted := w.d[:len(x)]
 			centred := w.c[:len(x)]
-			simd.MulCol(weighted, x, s.weights[b.lo:b.hi])
+			weights := s.weights[b.lo:b.hi]
+			simd.MulCol(weighted, x, weights)
 			simd.ColSums(mean, weighted)
 			simd.Scale(mean, 1/T(b.count), mean)
 			simd.SubRow(centred, x, mean)
-			simd.MulCol(weighted, centred, s.weights[b.lo:b.hi])
+			simd.MulCol(weighted, centred, weights)
 			simd.ColDots(squares, weighted, centred)
 		}
-		for j := range f {
-			s.moments[i*2*f+j], s.moments[(i*2+1)*f+j] = float64(mean[j]), float64(squares[j])
-		}
+		storePair(s.moments, i, mean, squares)
 	}
 	s.scratch.give(w)
 }
 
+// normApplyTask computes y in blocks lo..hi-1.
 type normApplyTask[T float] normState[T]
 
 func (t *normApplyTask[T]) run(lo, hi int) {
 	s := (*normState[T])(t)
 	f := s.f
 	beta := s.coef[len(s.coef)-f:]
-	for i := lo; i < hi; i++ {
-		b := s.blocks[i]
+	for _, b := range s.blocks[lo:hi] {
 		y := s.y[b.lo*f : b.hi*f]
-		simd.SubRow(y, s.x[b.lo*f:b.hi*f], s.mean[b.group*f:(b.group+1)*f])
-		simd.AffineRow(y, y, s.coef[b.group*f:(b.group+1)*f], beta)
+		simd.SubRow(y, s.x[b.lo*f:b.hi*f], rowOf(s.mean, b.group, f))
+		simd.AffineRow(y, y, rowOf(s.coef, b.group, f), beta)
 		if s.relu {
 			simd.ReLU(y, y)
 		}
@@ -208,27 +216,32 @@ func (e *engine[T]) NormBackward(n *backend.Norm, g *backend.NormGradients) {
 	clear(dBeta)
 	groups := n.Groups.Len() - 1
 	s.coef = aligned(s.coef, groups*3*f)
-	at := 0
+	i := 0
 	for v := range groups {
+		// The sums of the group, block after block.
 		clear(s.sum)
 		clear(s.proj)
-		for ; at < len(s.blocks) && s.blocks[at].group == v; at++ {
-			x := s.moments[at*2*f : (at+1)*2*f]
+		for ; i < len(s.blocks) && s.blocks[i].group == v; i++ {
+			x := rowOf(s.moments, i, 2*f)
 			for j := range f {
 				s.sum[j] += x[j]
 				s.proj[j] += x[f+j]
 			}
 		}
+
+		// The coefficients of its gradient.
 		rows := max(s.total[v], 1)
-		k1 := s.coef[3*v*f:][:f]
-		k2 := s.coef[(3*v+1)*f:][:f]
-		k3 := s.coef[(3*v+2)*f:][:f]
+		k1 := rowOf(s.coef, 3*v, f)
+		k2 := rowOf(s.coef, 3*v+1, f)
+		k3 := rowOf(s.coef, 3*v+2, f)
 		for j := range f {
 			rstd := 1 / math.Sqrt(float64(variance[v*f+j])+n.Eps)
 			dGamma[j] += T(s.proj[j] * rstd)
 			dBeta[j] += T(s.sum[j])
 			a := float64(gamma[j]) * rstd
-			k1[j], k2[j], k3[j] = T(a), T(-a*s.sum[j]/rows), T(-a*rstd*rstd*s.proj[j]/rows)
+			k1[j] = T(a)
+			k2[j] = T(-a * s.sum[j] / rows)
+			k3[j] = T(-a * rstd * rstd * s.proj[j] / rows)
 		}
 	}
 	if g.DX != nil {
@@ -239,7 +252,7 @@ func (e *engine[T]) NormBackward(n *backend.Norm, g *backend.NormGradients) {
 }
 
 // gated returns the block's dy, through the ReLU if there is one, and x-μ.
-func (s *normState[T]) gated(b normBlock, w *normScratch[T]) (dy, c []T) {
+func (s *normState[T]) gated(b normBlock, w *normScratch[T]) (dy, centred []T) {
 	f := s.f
 	dy = s.dy[b.lo*f : b.hi*f]
 	if s.relu {
@@ -247,48 +260,48 @@ func (s *normState[T]) gated(b normBlock, w *normScratch[T]) (dy, c []T) {
 		simd.Gate(d, dy, s.y[b.lo*f:b.hi*f])
 		dy = d
 	}
-	c = w.c[:len(dy)]
-	simd.SubRow(c, s.x[b.lo*f:b.hi*f], s.mean[b.group*f:(b.group+1)*f])
-	return dy, c
+	centred = w.c[:len(dy)]
+	simd.SubRow(centred, s.x[b.lo*f:b.hi*f], rowOf(s.mean, b.group, f))
+	return dy, centred
 }
 
+// normSumsTask sets Σdy and Σdy∘(x-μ) of blocks lo..hi-1, in place of their moments.
 type normSumsTask[T float] normState[T]
 
 func (t *normSumsTask[T]) run(lo, hi int) {
 	s := (*normState[T])(t)
-	f := s.f
-	w := s.take(s.rows() * f)
-	sum := w.row[:f]
-	proj := w.row[f:]
+	w := s.take(s.rows() * s.f)
+	sum := w.row[:s.f]
+	proj := w.row[s.f:]
 	for i := lo; i < hi; i++ {
-		dy, c := s.gated(s.blocks[i], w)
+		dy, centred := s.gated(s.blocks[i], w)
 		simd.ColSums(sum, dy)
-		simd.ColDots(proj, dy, c)
-		for j := range f {
-			s.moments[i*2*f+j], s.moments[(i*2+1)*f+j] = float64(sum[j]), float64(proj[j])
-		}
+		simd.ColDots(proj, dy, centred)
+		storePair(s.moments, i, sum, proj)
 	}
 	s.scratch.give(w)
 }
 
+// normBackwardTask computes dx in blocks lo..hi-1.
 type normBackwardTask[T float] normState[T]
 
 func (t *normBackwardTask[T]) run(lo, hi int) {
 	s := (*normState[T])(t)
 	f := s.f
 	w := s.take(s.rows() * f)
-	for i := lo; i < hi; i++ {
-		b := s.blocks[i]
-		dy, c := s.gated(b, w)
-		k := s.coef[3*b.group*f:]
+	for _, b := range s.blocks[lo:hi] {
+		dy, centred := s.gated(b, w)
+		k1 := rowOf(s.coef, 3*b.group, f)
+		k2 := rowOf(s.coef, 3*b.group+1, f)
+		k3 := rowOf(s.coef, 3*b.group+2, f)
 		dx := s.dx[b.lo*f : b.hi*f]
 		if s.weights == nil {
-			simd.CombineRow(dx, dy, k[:f], c, k[2*f:3*f], k[f:2*f])
+			simd.CombineRow(dx, dy, k1, centred, k3, k2)
 		} else {
-			simd.AffineRow(c, c, k[2*f:3*f], k[f:2*f])
-			simd.MulCol(c, c, s.weights[b.lo:b.hi])
-			simd.MulRow(dx, dy, k[:f])
-			simd.Add(dx, dx, c)
+			simd.AffineRow(centred, centred, k3, k2)
+			simd.MulCol(centred, centred, s.weights[b.lo:b.hi])
+			simd.MulRow(dx, dy, k1)
+			simd.Add(dx, dx, centred)
 		}
 	}
 	s.scratch.give(w)
@@ -303,14 +316,15 @@ func (e *engine[T]) TrackStatistics(
 	rv := e.data(runningVar)
 	m := e.data(mean)
 	v := e.data(variance)
+	keep := T(1 - momentum)
 	for g := range mean.Rows {
 		n := float64(groups.Host[g+1] - groups.Host[g])
 		if n == 0 {
 			continue
 		}
 		unbiased := n / max(n-1, 1)
-		simd.Axpby(rm, T(1-momentum), rm, T(momentum), m[g*f:(g+1)*f])
-		simd.Axpby(rv, T(1-momentum), rv, T(momentum*unbiased), v[g*f:(g+1)*f])
+		simd.Axpby(rm, keep, rm, T(momentum), rowOf(m, g, f))
+		simd.Axpby(rv, keep, rv, T(momentum*unbiased), rowOf(v, g, f))
 	}
 }
 

@@ -22,12 +22,12 @@ type kernels[T float] struct {
 	// goroutine. Element (i, j) depends on row i of op(A) and column j of op(B)
 	// only, so a product may be cut into blocks of rows.
 	gemm gemmFunc[T]
-	// exact is gemm, but for inputs that are not rounded to bfloat16 in any engine.
+	// exact is gemm without rounding to bfloat16, in every engine.
 	exact gemmFunc[T]
 
-	// These are those of a [search]. Several goroutines may call them.
-	searchUpper func(x []T, n, k int, both bool) search
-	findUpper   func(x []T, n int, want uint64, place int) int
+	// The functions of a [search]. Several goroutines may call them.
+	searchUpper func(x []T, n, k int, pair bool) search
+	findUpper   func(x []T, n int, key uint64, place int) int
 	countDigits func(c *digitCounts, x []T, s *search)
 	ofKey       func(k uint64) T
 
@@ -40,26 +40,31 @@ type kernels[T float] struct {
 	biasReLU func(dst, a, row []T)
 }
 
-type gemmFunc[T float] func(tA, tB blas.Transpose, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int)
+// gemmFunc is the signature of a product in package blas.
+type gemmFunc[T float] func(
+	tA, tB blas.Transpose, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int,
+)
+
+// multiply sets C [m×n] = A·B for contiguous A [m×k] and B [k×n].
+func (gemm gemmFunc[T]) multiply(c, a, b []T, m, n, k int) {
+	gemm(blas.NoTrans, blas.NoTrans, m, n, k, 1, a, k, b, n, 0, c, n)
+}
+
+// multiplyNT sets C [m×n] = A·Bᵀ for contiguous A [m×k] and B [n×k].
+func (gemm gemmFunc[T]) multiplyNT(c, a, b []T, m, n, k int) {
+	gemm(blas.NoTrans, blas.Trans, m, n, k, 1, a, k, b, k, 0, c, n)
+}
+
+// multiplyTN sets C [m×n] = Aᵀ·B for contiguous A [k×m] and B [k×n].
+func (gemm gemmFunc[T]) multiplyTN(c, a, b []T, m, n, k int) {
+	gemm(blas.Trans, blas.NoTrans, m, n, k, 1, a, m, b, n, 0, c, n)
+}
 
 func kernels32() kernels[float32] {
 	k := loops(float32(backend.LeastDegree(tensor.Float32)))
 	k.gemm = simd.BLAS{}.Sgemm
 	k.exact = simd.BLAS{}.Sgemm
-	bits := func(x []float32) []uint32 {
-		return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
-	}
-	var free freeList[digitCounts]
-	k.searchUpper = func(x []float32, n, k int, both bool) search {
-		c := free.take()
-		defer free.give(c)
-		return searchUpper(c, bits(x), n, k, both)
-	}
-	k.findUpper = func(x []float32, n int, want uint64, place int) int {
-		return findUpper(bits(x), n, want, place)
-	}
-	k.countDigits = func(c *digitCounts, x []float32, s *search) { countDigits(c, bits(x), s) }
-	k.ofKey = func(k uint64) float32 { return math.Float32frombits(ofKey(uint32(k))) }
+	setSearch(&k, math.Float32frombits)
 	if simd.Level() == simd.Generic {
 		// Without vector instructions, these functions are faster than those of
 		// package math and as accurate in float32. (The others of math32 are not: on
@@ -84,25 +89,31 @@ func kernels64() kernels[float64] {
 	k := loops(backend.LeastDegree(tensor.Float64))
 	k.gemm = simd.BLAS{}.Dgemm
 	k.exact = simd.BLAS{}.Dgemm
-	bits := func(x []float64) []uint64 {
-		return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
-	}
-	var free freeList[digitCounts]
-	k.searchUpper = func(x []float64, n, k int, both bool) search {
-		c := free.take()
-		defer free.give(c)
-		return searchUpper(c, bits(x), n, k, both)
-	}
-	k.findUpper = func(x []float64, n int, want uint64, place int) int {
-		return findUpper(bits(x), n, want, place)
-	}
-	k.countDigits = func(c *digitCounts, x []float64, s *search) { countDigits(c, bits(x), s) }
-	k.ofKey = func(k uint64) float64 { return math.Float64frombits(ofKey(uint64(k))) }
+	setSearch(&k, math.Float64frombits)
 	return k
 }
 
-// loops returns all kernels but gemm and those of percentiles, with the least degree.
-func loops[T float](least T) kernels[T] {
+// setSearch sets the functions of a [search] for numbers with bits of type K.
+func setSearch[T float, K uint32 | uint64](k *kernels[T], fromBits func(K) T) {
+	bits := func(x []T) []K {
+		return unsafe.Slice((*K)(unsafe.Pointer(unsafe.SliceData(x))), len(x))
+	}
+	var free freeList[digitCounts]
+	k.searchUpper = func(x []T, n, k int, pair bool) search {
+		c := free.take()
+		defer free.give(c)
+		return searchUpper(c, bits(x), n, k, pair)
+	}
+	k.findUpper = func(x []T, n int, key uint64, place int) int {
+		return findUpper(bits(x), n, K(key), place)
+	}
+	k.countDigits = func(c *digitCounts, x []T, s *search) { countDigits(c, bits(x), s) }
+	k.ofKey = func(key uint64) T { return fromBits(ofKey(K(key))) }
+}
+
+// loops returns all kernels but gemm and those of a search. Degrees below leastDegree
+// count as 0.
+func loops[T float](leastDegree T) kernels[T] {
 	return kernels[T]{
 		unary: [...]func(dst, a []T){
 			backend.Exp:        simd.Exp[T],
@@ -115,7 +126,7 @@ func loops[T float](least T) kernels[T] {
 			backend.Abs:        simd.Abs[T],
 			backend.Sign:       simd.Sign[T],
 			backend.Reciprocal: simd.Reciprocal[T],
-			backend.InvSqrt:    func(dst, a []T) { invSqrt(dst, a, least) },
+			backend.InvSqrt:    func(dst, a []T) { invSqrt(dst, a, leastDegree) },
 		},
 		binary: [...]func(dst, a, b []T){
 			backend.Add:     simd.Add[T],
@@ -159,29 +170,31 @@ func loops[T float](least T) kernels[T] {
 	}
 }
 
-// eachRow runs a kernel for pairs on every row of a with the same row.
+// eachRow runs a kernel for pairs on every row of a, each with the same row.
 func eachRow[T float](op func(dst, a, b []T), dst, a, row []T) {
-	for i := 0; i < len(dst); i += len(row) {
-		op(dst[i:i+len(row)], a[i:i+len(row)], row)
+	for ; len(dst) > 0; dst = dst[len(row):] {
+		op(dst[:len(row)], a[:len(row)], row)
+		a = a[len(row):]
 	}
 }
 
-// eachCol runs a function for pairs on every row of a with the row's number of
-// col. No model does this often enough for kernels of its own.
+// eachCol runs a function for pairs on every row of a with the row's element of
+// col. No model does this often enough to deserve vector kernels.
 func eachCol[T float](op func(a, b T) T, dst, a, col []T) {
 	cols := len(dst) / max(1, len(col))
 	for i, c := range col {
-		d := dst[i*cols : (i+1)*cols]
-		for j, x := range a[i*cols : (i+1)*cols] {
+		d := rowOf(dst, i, cols)
+		for j, x := range rowOf(a, i, cols) {
 			d[j] = op(x, c)
 		}
 	}
 }
 
-// invSqrt runs over degrees, one for each row: too few numbers for a vector kernel.
-func invSqrt[T float](dst, a []T, least T) {
+// invSqrt computes dst_i = a_i^-½, or 0 where a_i is below leastDegree. It runs over
+// the degrees of nodes: too few numbers for a vector kernel.
+func invSqrt[T float](dst, a []T, leastDegree T) {
 	for i, x := range a[:len(dst)] {
-		if x >= least {
+		if x >= leastDegree {
 			dst[i] = 1 / T(math.Sqrt(float64(x)))
 		} else {
 			dst[i] = 0
@@ -217,10 +230,11 @@ func fill[T float](dst []T, v T) {
 	repeat(dst, first)
 }
 
-// repeat fills dst with copies of row, by copying what is there already: faster
-// than a loop over rows. Both may start at the same element.
+// repeat fills dst with copies of row. It copies what it has written already, which
+// is faster than a loop over rows. Both may start at the same element.
 func repeat[T float](dst, row []T) {
 	for n := copy(dst, row); n < len(dst); {
-		n += copy(dst[n:], dst[:min(n, 1<<12/len(row)*len(row)+len(row))])
+		block := (1<<12/len(row) + 1) * len(row) // whole rows that stay in the first-level cache
+		n += copy(dst[n:], dst[:min(n, block)])
 	}
 }

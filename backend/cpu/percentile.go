@@ -7,20 +7,17 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// UpperPercentile counts digits, see [search]. NaN sorts before -Inf or after +Inf, by
-// its sign.
+// UpperPercentile counts digits, see [search]. NaN sorts before -Inf or after +Inf,
+// depending on its sign.
 func (e *engine[T]) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
 	backend.CheckPercentile(theta, weights, s, p)
-	var w []T
-	if weights != nil {
-		w = e.data(weights)
-		clear(w)
-	}
+	w := e.optional(weights)
+	clear(w)
 	e.data(theta)[0] = upperPercentile(&e.k, e.data(s), s.Rows, p, w)
 }
 
-// upperPercentile returns the p-th percentile of x [n×n] and adds its derivative to w,
-// unless that is nil.
+// upperPercentile returns the p-th percentile of the strict upper triangle of x [n×n]
+// and adds its derivative to w, unless w is nil.
 func upperPercentile[T float](kern *kernels[T], x []T, n int, p float64, w []T) T {
 	if n < 2 {
 		return 0
@@ -34,7 +31,7 @@ func upperPercentile[T float](kern *kernels[T], x []T, n int, p float64, w []T) 
 	return interpolate(kern.ofKey(s.prefix[0]), kern.ofKey(s.prefix[1]), second)
 }
 
-// interpolate returns the number between low and high in which high has a weight.
+// interpolate returns (1-weight)·low + weight·high.
 func interpolate[T float](low, high T, weight float64) T {
 	if weight == 0 {
 		return low
@@ -42,20 +39,20 @@ func interpolate[T float](low, high T, weight float64) T {
 	return T((1-weight)*float64(low) + weight*float64(high))
 }
 
-// key maps the bits of a number to an integer of the same order. The two zeros,
-// which are equal, have the same key.
+// key maps the bits of a number to an integer that sorts as the number does. The two
+// zeros, which are equal, have the same key.
 func key[K uint32 | uint64](bits K) K {
-	last := 8*unsafe.Sizeof(bits) - 1
-	top := K(1) << last
-	sign := -(bits >> last) // all ones if negative
+	signBit := 8*unsafe.Sizeof(bits) - 1
+	top := K(1) << signBit
+	sign := -(bits >> signBit) // all ones if negative
 	return (bits&^top ^ sign) - sign + top
 }
 
-// searchUpper runs a search in the strict upper triangle of x [n×n]. c is zero before and
-// after.
-func searchUpper[K uint32 | uint64](c *digitCounts, x []K, n, k int, both bool) search {
-	s := newSearch(8*int(unsafe.Sizeof(x[0])), k, both)
-	for more := true; more; more = s.learn(c) {
+// searchUpper runs a search in the strict upper triangle of x [n×n]. c is zero before
+// and after.
+func searchUpper[K uint32 | uint64](c *digitCounts, x []K, n, k int, pair bool) search {
+	s := newSearch(8*int(unsafe.Sizeof(x[0])), k, pair)
+	for unknown := true; unknown; unknown = s.learn(c) {
 		for i := range n {
 			countDigits(c, x[i*n+i+1:(i+1)*n], &s)
 		}
@@ -63,12 +60,12 @@ func searchUpper[K uint32 | uint64](c *digitCounts, x []K, n, k int, both bool) 
 	return s
 }
 
-// findUpper returns the index of the element of the strict upper triangle of x [n×n]
-// that is at a place among those with a key.
-func findUpper[K uint32 | uint64](x []K, n int, want uint64, place int) int {
+// findUpper returns the index of an element of the strict upper triangle of x [n×n]:
+// the one at the given place among those whose key is want.
+func findUpper[K uint32 | uint64](x []K, n int, want K, place int) int {
 	for i := range n {
 		for j := i*n + i + 1; j < (i+1)*n; j++ {
-			if key(x[j]) == K(want) {
+			if key(x[j]) == want {
 				if place == 0 {
 					return j
 				}
@@ -79,20 +76,20 @@ func findUpper[K uint32 | uint64](x []K, n int, want uint64, place int) int {
 	return 0 // not reached for the result of a search
 }
 
-// A search finds two order statistics of numbers, digit by digit of their keys: for each,
-// countDigits counts all numbers, in any order, and learn knows a digit more. So the
-// numbers need not be kept, if they can be computed again.
+// A search finds two order statistics of numbers, digit by digit of their keys. For
+// each digit, countDigits counts all numbers, in any order, and learn derives the
+// digit. So the numbers need not be kept if they can be computed again.
 type search struct {
-	shift  uint      // of the digit in a key
-	prefix [2]uint64 // the digits that are known, of the keys of both
-	place  [2]int    // of both among the numbers with the prefix
+	shift  uint      // of the current digit in a key
+	prefix [2]uint64 // the known digits of the two keys
+	place  [2]int    // of the two among the numbers with the prefix
 }
 
-// newSearch returns a search for the number at place k of all numbers of so many bits and,
-// with both, for the next one; else for the same twice.
-func newSearch(width, k int, both bool) search {
+// newSearch returns a search for the number at place k, among numbers of width bits,
+// and with pair for the one at place k+1; otherwise for the same one twice.
+func newSearch(width, k int, pair bool) search {
 	s := search{shift: uint(width - digit), place: [2]int{k, k}}
-	if both {
+	if pair {
 		s.place[1]++
 	}
 	return s
@@ -101,19 +98,19 @@ func newSearch(width, k int, both bool) search {
 // digit is the width in bits of a digit of a search.
 const digit = 16
 
-// digitCounts are how often each digit follows the prefixes of a search; all stand with the
-// first if both are equal.
+// digitCounts counts how often each digit follows the prefixes of a search. If both
+// prefixes are equal, only the first half is used.
 type digitCounts [2][1 << digit]uint32
 
-func (c *digitCounts) add(other *digitCounts) {
+func (c *digitCounts) add(counts *digitCounts) {
 	for p := range c {
-		for d, n := range other[p] {
+		for d, n := range counts[p] {
 			c[p][d] += n
 		}
 	}
 }
 
-// countDigits counts numbers given by their bits.
+// countDigits counts the current digit of numbers given by their bits.
 func countDigits[K uint32 | uint64](c *digitCounts, x []K, s *search) {
 	first := K(s.prefix[0])
 	second := K(s.prefix[1])
@@ -128,12 +125,11 @@ func countDigits[K uint32 | uint64](c *digitCounts, x []K, s *search) {
 	}
 }
 
-// learn finds the digit that has been counted, clears the counts, and reports whether
-// there is another one.
-func (s *search) learn(counts *digitCounts) (more bool) {
+// learn derives the digit that has been counted, clears the counts, and reports
+// whether another digit is unknown.
+func (s *search) learn(counts *digitCounts) (unknown bool) {
 	equal := s.prefix[0] == s.prefix[1]
-	// a digit, and the place of the first number with it
-	var d, first int
+	var d, first int // a digit, and the place of the first number with it
 	for p := range s.prefix {
 		c := &counts[p]
 		if equal {
@@ -154,9 +150,9 @@ func (s *search) learn(counts *digitCounts) (more bool) {
 	if !equal {
 		clear(counts[1][:])
 	}
-	more = s.shift > 0
+	unknown = s.shift > 0
 	s.shift -= min(s.shift, digit)
-	return more
+	return unknown
 }
 
 // ofKey is the inverse of [key].
