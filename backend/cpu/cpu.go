@@ -17,22 +17,22 @@ func init() {
 	backend.Register("cpu-bf16", opener(cmp.Or(simd.LevelError(), simd.BF16Error()), BF16()))
 }
 
-// opener returns the function that [backend.Open] calls. err says why the processor
-// lacks the instruction set that SPECMATCH_CPU or the engine asks for; opening the
-// engine is then an error, because another instruction set would give other bits.
+// opener returns the function that [backend.Open] calls. err says why the instruction
+// set that SPECMATCH_CPU or the engine asks for is missing. Opening the engine is then
+// an error, because another instruction set would give other bits.
 func opener(err error, opts ...Option) backend.OpenFunc {
 	return func(p tensor.Precision) (backend.Backend, error) {
 		if err != nil {
 			return nil, err
 		}
 		if p == tensor.Float64 && len(opts) > 0 {
-			return nil, errors.New("cpu-bf16: products of bfloat16 are for the precision float32")
+			return nil, errors.New("cpu-bf16: bfloat16 products need the precision float32, not float64")
 		}
 		return New(p, opts...), nil
 	}
 }
 
-// An Option departs from the defaults of [New].
+// An Option changes a default of [New].
 type Option func(*options)
 
 type options struct {
@@ -40,13 +40,13 @@ type options struct {
 	bf16    bool
 }
 
-// Workers sets the number of goroutines that compute, the caller included.
+// Workers sets the number of goroutines that compute, including the caller.
 // With 1 everything runs in the calling goroutine. Results do not depend on it.
 func Workers(n int) Option { return func(o *options) { o.workers = max(n, 1) } }
 
-// BF16 lets matrix products of float32, forward and backward, round their inputs to
-// bfloat16; everything else, the products within a fused loss too, stays float32. See
-// [simd.GemmBF16] for what is computed, and [simd.BF16Error] for where New panics.
+// BF16 rounds the inputs of float32 matrix products to bfloat16, forward and backward.
+// Everything else stays float32, including the products in a fused loss.
+// [simd.GemmBF16] defines the results. New panics if [simd.BF16Error] is not nil.
 func BF16() Option { return func(o *options) { o.bf16 = true } }
 
 // New opens an engine of precision p.
@@ -80,7 +80,7 @@ type engine[T float] struct {
 	task      args[T]
 
 	partial  []T // partial sums of the reductions
-	repeated []T // a row of equal numbers, see withScalar
+	repeated []T // a row of equal numbers for withScalar
 	gin      ginState[T]
 	rows     rowsTask[T]
 	gcn      gcnState[T]
@@ -92,9 +92,9 @@ type engine[T float] struct {
 	debug      bool // handles are not recycled
 }
 
-// args are the arguments of the primitive in progress, kept in the engine so
-// that handing them to the workers allocates nothing. A primitive fills the
-// fields that it needs and runs a task: a type with this underlying type.
+// args are the arguments of the primitive in progress. They are kept in the engine so
+// that handing them to the workers allocates nothing. A primitive fills the fields that
+// it needs and runs a task: a type with this underlying type.
 type args[T float] struct {
 	k           *kernels[T]
 	dst         []T
@@ -102,7 +102,7 @@ type args[T float] struct {
 	ptr, col    []int32
 	rows, cols  int
 	inner, n    int
-	block       int // rows of a block, of a product that is cut in two directions
+	block       int // rows of a block in a product that is cut in two directions
 	alpha, beta T
 	transA      bool
 	transB      bool
@@ -113,8 +113,8 @@ type args[T float] struct {
 	adam        simd.AdamStep
 }
 
-// hugeElements is the size from which a matrix is in large pages: one whose rows are read in no
-// order, such as those that are remembered of environments.
+// hugeElements is the size from which a matrix lies in large pages. Rows of such a
+// matrix are read in no order: for example the cache of atom environments.
 const hugeElements = 8 << 20
 
 func open[T float](p tensor.Precision, k kernels[T], o options) *engine[T] {
@@ -132,7 +132,8 @@ func open[T float](p tensor.Precision, k kernels[T], o options) *engine[T] {
 	e.rows.scratch = new(freeList[[2][]T])
 	e.repeated = alignedSlice[T](1 << 11)
 	e.arena = backend.Arena{
-		Engine: "cpu", ElementBytes: p.Bytes(),
+		Engine:       "cpu",
+		ElementBytes: p.Bytes(),
 		Make: func(n int) (tensor.Buffer, error) {
 			data := alignedSlice[T](n)
 			if large, ok := any(data).([]float32); ok && n >= hugeElements {
@@ -148,7 +149,7 @@ func open[T float](p tensor.Precision, k kernels[T], o options) *engine[T] {
 	return e
 }
 
-// buffer is the memory of a tensor: as many elements as its size class has.
+// buffer is the memory of a tensor; its length is that of a size class.
 type buffer[T float] struct{ data []T }
 
 // alignedSlice returns n elements that start on a cache line, so that even the
@@ -237,9 +238,8 @@ func (e *engine[T]) Indices(host []int32) *backend.Indices {
 	} else {
 		x = new(backend.Indices)
 	}
-	// the buffer only marks x as in use
 	x.Host = host
-	x.Buf = e.pool
+	x.Buf = e.pool // any value marks x as in use
 	e.indexBytes += 4 * int64(len(host))
 	return x
 }
@@ -290,7 +290,7 @@ func (e *engine[T]) Close() error {
 	return nil
 }
 
-// grow returns a slice of n elements, s if it is long enough.
+// grow returns a slice of n elements: a part of s if that is long enough.
 func grow[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n, n+n/2)

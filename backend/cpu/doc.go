@@ -8,17 +8,17 @@
 //
 // # Memory
 //
-// A tensor's buffer is a Go slice that starts on a cache line. Buffers and
-// handles are recycled by a [backend.Arena] and scratch memory is kept, so a
-// primitive whose shapes have been seen before allocates nothing. Set
-// SPECMATCH_DEBUG=1 to find uses of freed and of undefined memory.
+// A tensor's buffer is a Go slice that starts on a cache line. A [backend.Arena]
+// recycles buffers and handles, and scratch memory is kept, so a primitive allocates
+// nothing for shapes that it has met before. SPECMATCH_DEBUG=1 finds uses of freed and
+// of undefined memory.
 //
 // # Threads
 //
-// An engine has GOMAXPROCS workers, the calling goroutine included, or as many
-// as [Workers] says. They start with the first primitive that is large enough
-// to be worth waking them, and end when the engine is collected. An engine is
-// used from one goroutine at a time; different engines are independent.
+// An engine has GOMAXPROCS workers, including the calling goroutine, or the number
+// set by [Workers]. They start with the first primitive that is large enough to be
+// worth waking them, and end when the engine is collected. Use an engine from one
+// goroutine at a time; different engines are independent.
 //
 // # Determinism
 //
@@ -29,11 +29,10 @@
 // number of workers. (A matrix product is cut into as many blocks of rows as the
 // workers need, but its kernels compute each row by itself: see [kernels].)
 //
-// The last bits of results depend on the instruction set, which is the best that the
-// machine has unless SPECMATCH_CPU names another: see package simd. If the machine
-// lacks the one named, [backend.Open] returns an error. So it does for the engine cpu-bf16
-// ([BF16]) on a processor without AVX512_BF16; there is no emulation that would be slow
-// without saying so.
+// The last bits of results depend on the instruction set. It is the best one of the
+// machine unless SPECMATCH_CPU names another: see package simd. [backend.Open] returns
+// an error if the machine lacks the named one. It also returns an error for the engine
+// cpu-bf16 ([BF16]) on a processor without AVX512_BF16; there is no silent, slow emulation.
 //
 // # How a step flows through memory
 //
@@ -47,46 +46,45 @@
 // one trains. The engine uses the index slices where they are.
 //
 // The arena. The tape takes each value's buffer from the arena and frees all of them
-// at the end of the step. Free lists are stacks of size classes, so the next step
-// gets the same buffers, and intermediate gradients the ones that were just
-// freed, still in cache. From the second or third step on nothing is allocated.
+// at the end of the step. Free lists are stacks of size classes. So the next step gets
+// the same buffers, and an intermediate gradient gets one that was just freed and is
+// still in cache. From the second or third step on nothing is allocated.
 //
-// GIN layers (fused_gin.go). Graphs are closed under message passing, so a run of
-// whole graphs of one view, up to 384 rows of 32 features or 48 KB a matrix, can
-// go alone through neighbour sums, product, bias and ReLU, product, bias and ReLU,
-// sums for the readout and for batch norm: each matrix is written once, and read
-// again from the second-level cache. Batch norm needs the statistics of a whole
-// view, which is the only barrier; after it one more pass writes the output and the
-// pooled rows. Backward runs over the same blocks in the same way: one pass for
-// the sums of batch norm's gradient, a barrier, one for everything else. The
-// first layer does not multiply a one-hot matrix: it sums rows of the weights.
+// GIN layers (fused_gin.go). Graphs are closed under message passing, so a block of
+// whole graphs of one view can pass through a layer alone. A block has up to 384 rows
+// of 32 features, or 48 KB a matrix. It goes through neighbour sums, product, bias and
+// ReLU, product, bias and ReLU, sums for the readout and for batch norm: each matrix is
+// written once, and read again from the second-level cache. Batch norm needs the
+// statistics of a whole view, which is the only barrier; after it one more pass writes
+// the output and the pooled rows. Backward runs over the same blocks in the same way:
+// one pass for the sums of batch norm's gradient, a barrier, one for everything else.
+// The first layer does not multiply a one-hot matrix: it sums rows of the weights.
 //
-// ResGCN layers (fused_gcn.go). The same with blocks of 512 rows of 128 features:
-// batch norm comes first there, so a pass for its statistics and the barrier
-// stand before the pass that does the rest, and batch norm's output is computed
-// once more on the way back instead of being kept. Layers of other shapes have
-// batch norm and bias with ReLU in blocks (fused_norm.go).
+// ResGCN layers (fused_gcn.go). They work in the same way, with blocks of 512 rows of
+// 128 features. Batch norm comes first there, so a pass for its statistics and the
+// barrier precede the pass that does the rest. Batch norm's output is not kept but
+// computed again in backward. Layers of other shapes have batch norm and bias with ReLU
+// in blocks (fused_norm.go).
 //
 // The losses (fused_contrast.go). NT-Xent and the Laplacian loss are functions of
 // the same similarities S = U·Uᵀ [1024×1024]. Panels of 128 rows are multiplied,
 // turned into exponentials and summed while they are in cache; the blocks of the
 // two views are copied out for the Laplacian loss. Backward, a panel of the
-// gradient with respect to S is made from both losses, multiplied by U, and
-// forgotten. For more than 1024 graphs nothing of the size of S is kept: it is
-// computed again in every pass (fused_contrast_tiles.go), half of it, as it is symmetric,
-// which takes no longer.
+// gradient with respect to S is computed from both losses, multiplied by U, and dropped.
+// For more than 1024 graphs nothing of the size of S is kept. S is computed again in
+// every pass (fused_contrast_tiles.go), but only half of it, as it is symmetric, so this
+// takes no longer.
 //
-// What runs in parallel is always the blocks of one operator: those of both views
-// at the same time in a layer, panels of rows in the losses, the two thresholds.
-// Whichever worker is free takes the next, so cores that differ in speed share
-// the work. Results do not depend on which worker did what: the blocks depend on the
-// graphs alone, a block is computed by one worker from beginning to end, and its
-// contribution to a sum over blocks (a weight's gradient, a mean, a loss) is stored
-// under the block's number and added in that order afterwards.
+// Only the blocks of one operator run in parallel: in a layer those of both views, in
+// the losses panels of rows and the two thresholds. The next free worker takes the next
+// block, so cores of different speeds share the work. Results do not depend on which
+// worker does what. Blocks depend on the graphs alone, and one worker computes a block
+// from beginning to end. A block's contribution to a sum (a weight's gradient, a mean,
+// a loss) is stored under the block's number; the sum is then added in that order.
 //
 // # Indices
 //
-// Index vectors are checked where they are used, not where they are made. An
-// index out of range is a panic, possibly in a worker, where nobody can recover
-// it: package graph validates what it loads.
+// Index vectors are checked where they are used, not where they are made. An index
+// out of range panics, possibly in a worker, where nobody can recover. Package graph
+// validates what it loads.
 package cpu

@@ -6,16 +6,15 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// grain is the number of elements in a chunk of a loop that is bound by memory:
-// a few microseconds' worth.
+// grain is the number of elements in a chunk of a loop that is bound by memory: they
+// take a few microseconds.
 const grain = 1 << 14
 
-// costly is how many elements of a transcendental function, or of another loop
-// of that weight, count as one chunk.
+// costly is the number of elements in a chunk of a transcendental function, or of a
+// loop that takes as long.
 const costly = grain / 4
 
-// rowsPer returns how many rows of the given width make a chunk of the given
-// number of elements.
+// rowsPer returns the number of rows in a chunk of the given number of elements.
 func rowsPer(elements, cols int) int { return max(1, elements/max(1, cols)) }
 
 func (e *engine[T]) Fill(dst *tensor.Tensor, v float64) {
@@ -65,9 +64,11 @@ func (e *engine[T]) pairs(dst *tensor.Tensor, op backend.BinaryOp, a, b *tensor.
 	e.binary(dst, a, b, e.k.binary[op], dst.Len(), 1, 1)
 }
 
-// binary runs a loop over so many rows of cols elements each; perRow is how many elements of b
-// a row has of its own, 0 if all rows have the same.
-func (e *engine[T]) binary(dst, a, b *tensor.Tensor, loop func(dst, a, b []T), rows, cols, perRow int) {
+// binary runs a loop over rows of cols elements each. Every row has perRow elements of
+// b, or, if that is 0, shares all of b.
+func (e *engine[T]) binary(
+	dst, a, b *tensor.Tensor, loop func(dst, a, b []T), rows, cols, perRow int,
+) {
 	t := &e.task
 	t.dst = e.data(dst)
 	t.a = e.data(a)
@@ -85,12 +86,14 @@ func (t *binaryTask[T]) run(lo, hi int) {
 	if t.n > 0 {
 		b = b[lo*t.n : hi*t.n]
 	}
-	t.binary(t.dst[lo*t.cols:hi*t.cols], t.a[lo*t.cols:hi*t.cols], b)
+	lo *= t.cols
+	hi *= t.cols
+	t.binary(t.dst[lo:hi], t.a[lo:hi], b)
 }
 
 func (e *engine[T]) BinaryRow(dst *tensor.Tensor, op backend.BinaryOp, a, row *tensor.Tensor) {
 	backend.CheckRow("backend: BinaryRow", dst, a, row)
-	if a.Cols == 1 { // one number for all
+	if a.Cols == 1 { // row is one number for all
 		e.withScalar(dst, op, a, row)
 		return
 	}
@@ -99,7 +102,7 @@ func (e *engine[T]) BinaryRow(dst *tensor.Tensor, op backend.BinaryOp, a, row *t
 
 func (e *engine[T]) BinaryCol(dst *tensor.Tensor, op backend.BinaryOp, a, col *tensor.Tensor) {
 	backend.CheckCol("backend: BinaryCol", dst, a, col)
-	if a.Cols == 1 { // one number for each
+	if a.Cols == 1 { // col has one number for each
 		e.pairs(dst, op, a, col)
 		return
 	}
@@ -111,8 +114,8 @@ func (e *engine[T]) BinaryScalar(dst *tensor.Tensor, op backend.BinaryOp, a, s *
 	e.withScalar(dst, op, a, s)
 }
 
-// withScalar sets dst_ij = op(a_ij, s) for a tensor s with one element: a row
-// that repeats it stays in the first-level cache and serves all kernels.
+// withScalar sets dst_ij = op(a_ij, s) for a tensor s with one element. A row that
+// repeats it stays in the first-level cache and serves all kernels.
 func (e *engine[T]) withScalar(dst *tensor.Tensor, op backend.BinaryOp, a, s *tensor.Tensor) {
 	t := &e.task
 	t.dst = e.data(dst)

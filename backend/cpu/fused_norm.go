@@ -353,8 +353,10 @@ func (e *engine[T]) BiasReLUBackward(dx, db, dy, y *tensor.Tensor) {
 type biasBackwardTask[T float] args[T]
 
 func (t *biasBackwardTask[T]) run(lo, hi int) {
-	dx := t.dst[lo*t.cols : hi*t.cols]
-	simd.Gate(dx, t.a[lo*t.cols:hi*t.cols], t.b[lo*t.cols:hi*t.cols])
-	c := lo / t.n * t.cols
-	simd.ColSums(t.c[c:c+t.cols], dx)
+	chunk := lo / t.n
+	lo *= t.cols
+	hi *= t.cols
+	dx := t.dst[lo:hi]
+	simd.Gate(dx, t.a[lo:hi], t.b[lo:hi])
+	simd.ColSums(rowOf(t.c, chunk, t.cols), dx)
 }

@@ -7,7 +7,9 @@ import (
 	"gonum.org/v1/gonum/blas"
 )
 
-func (e *engine[T]) CopyBlock(dst *tensor.Tensor, di, dj int, src *tensor.Tensor, si, sj, rows, cols int) {
+func (e *engine[T]) CopyBlock(
+	dst *tensor.Tensor, di, dj int, src *tensor.Tensor, si, sj, rows, cols int,
+) {
 	backend.CheckBlock(dst, di, dj, src, si, sj, rows, cols)
 	if rows == 0 || cols == 0 {
 		return
@@ -25,7 +27,7 @@ func (e *engine[T]) CopyBlock(dst *tensor.Tensor, di, dj int, src *tensor.Tensor
 type copyTask[T float] args[T]
 
 func (t *copyTask[T]) run(lo, hi int) {
-	if t.n == t.cols && t.inner == t.cols {
+	if t.n == t.cols && t.inner == t.cols { // whole rows
 		copy(t.dst[lo*t.cols:hi*t.cols], t.a[lo*t.cols:])
 		return
 	}
@@ -53,7 +55,7 @@ func (e *engine[T]) Transpose(dst, src *tensor.Tensor) {
 type transposeTask[T float] args[T]
 
 func (t *transposeTask[T]) run(lo, hi int) {
-	const block = 16 // both blocks' lines fit the first-level cache
+	const block = 16 // the lines of two blocks fit the first-level cache
 	for j0 := lo; j0 < hi; j0 += block {
 		j1 := min(j0+block, hi)
 		for i0 := 0; i0 < t.rows; i0 += block {
@@ -90,25 +92,27 @@ func (t *gatherTask[T]) run(lo, hi int) {
 
 // A product is cut along the rows of dst into a few blocks for every worker.
 // This is the only cut that depends on the number of workers; results do not, since
-// a kernel computes every row by itself. Every block packs B again, hence a minimum
-// number of rows, lower where workers would have nothing to do, and a minimum of
-// multiply-adds to be worth waking a worker.
+// a kernel computes every row by itself. Every block packs B again, so a block has a
+// minimum number of rows, lower where workers would be idle. It also has a minimum
+// number of multiply-adds, to be worth waking a worker.
 const (
-	gemmBlocks = 4 // per worker
-	gemmRows   = 256
-	gemmLeast  = 64
-	gemmWork   = 1 << 20
+	gemmBlocks  = 4 // per worker
+	gemmRows    = 256
+	gemmMinRows = 64 // where workers would be idle
+	gemmWork    = 1 << 20
 )
 
-// rowBlocks returns the number of blocks to cut m rows of a product into, each of n·k
-// multiply-adds, where it is cut into parts already.
+// rowBlocks returns the number of blocks into which to cut the m rows of a product,
+// each of n·k multiply-adds. The product is cut into parts already.
 func (p *pool) rowBlocks(m, n, k, parts int) int {
 	workers := p.helpers + 1
-	few := (workers + parts - 1) / parts
-	if few == 1 && (parts > 1 || workers == 1) {
+	perPart := (workers + parts - 1) / parts
+	if perPart == 1 && (parts > 1 || workers == 1) {
 		return 1
 	}
-	return max(1, min(m*n*k/gemmWork, max(min(few, m/gemmLeast), min(gemmBlocks*few, m/gemmRows))))
+	small := min(perPart, m/gemmMinRows)
+	large := min(gemmBlocks*perPart, m/gemmRows)
+	return max(1, min(m*n*k/gemmWork, max(small, large)))
 }
 
 // A product with a long sum, such as the gradient of a weight, XᵀdY, is cut
@@ -116,7 +120,7 @@ func (p *pool) rowBlocks(m, n, k, parts int) int {
 // are added in order.
 const (
 	splitParts = 8
-	splitLong  = 4096    // least length of the sum
+	splitTerms = 4096    // least length of the sum
 	splitSize  = 1 << 18 // largest size of the result
 )
 
@@ -145,19 +149,26 @@ func (e *engine[T]) Gemm(
 	t.beta = T(beta)
 	t.transA = transA
 	t.transB = transB
-	if k >= splitLong && m*n <= splitSize {
-		t.n = (k + splitParts - 1) / splitParts
-		t.c = grow(e.partial, splitParts*m*n)
-		e.partial = t.c
-		parts := (k + t.n - 1) / t.n
-		blocks := e.pool.rowBlocks(m, n, t.n, parts)
-		t.block = (m + blocks - 1) / blocks
-		e.pool.share((*splitGemmTask[T])(t), parts*((m+t.block-1)/t.block), 1)
-		e.pool.do((*mergeTask[T])(t), m*n, grain/splitParts)
+	if k >= splitTerms && m*n <= splitSize {
+		e.splitGemm(t)
 		return
 	}
 	blocks := e.pool.rowBlocks(m, n, k, 1)
 	e.pool.share((*gemmTask[T])(t), m, (m+blocks-1)/blocks)
+}
+
+// splitGemm computes the product of t in parts along the sum.
+func (e *engine[T]) splitGemm(t *args[T]) {
+	m, n, k := t.rows, t.cols, t.inner
+	t.n = (k + splitParts - 1) / splitParts
+	t.c = grow(e.partial, splitParts*m*n)
+	e.partial = t.c
+	parts := (k + t.n - 1) / t.n
+	blocks := e.pool.rowBlocks(m, n, t.n, parts)
+	t.block = (m + blocks - 1) / blocks
+	blocks = (m + t.block - 1) / t.block
+	e.pool.share((*splitGemmTask[T])(t), parts*blocks, 1)
+	e.pool.do((*mergeTask[T])(t), m*n, grain/splitParts)
 }
 
 // layout returns the leading dimensions of a and b, and the BLAS flags.
@@ -177,9 +188,9 @@ func (t *gemmTask[T]) layout() (tA, tB blas.Transpose, lda, ldb int) {
 	return tA, tB, lda, ldb
 }
 
-// offset returns where row i of a matrix starts, or column i.
-func offset(i, stride int, rows bool) int {
-	if rows {
+// offset returns where row i of a matrix starts, or column i if row is false.
+func offset(i, stride int, row bool) int {
+	if row {
 		return i * stride
 	}
 	return i
@@ -190,7 +201,8 @@ type gemmTask[T float] args[T]
 func (t *gemmTask[T]) run(lo, hi int) {
 	tA, tB, lda, ldb := t.layout()
 	a := t.a[offset(lo, lda, !t.transA):]
-	t.k.gemm(tA, tB, hi-lo, t.cols, t.inner, t.alpha, a, lda, t.b, ldb, t.beta, t.dst[lo*t.cols:], t.cols)
+	c := t.dst[lo*t.cols:]
+	t.k.gemm(tA, tB, hi-lo, t.cols, t.inner, t.alpha, a, lda, t.b, ldb, t.beta, c, t.cols)
 }
 
 type splitGemmTask[T float] args[T]
@@ -200,13 +212,14 @@ func (t *splitGemmTask[T]) run(lo, hi int) {
 	tA, tB, lda, ldb := (*gemmTask[T])(t).layout()
 	blocks := (t.rows + t.block - 1) / t.block
 	for x := lo; x < hi; x++ {
-		from := x / blocks * t.n
+		part := x / blocks
+		term := part * t.n
+		terms := min(t.n, t.inner-term)
 		row := x % blocks * t.block
 		rows := min(t.block, t.rows-row)
-		terms := min(t.n, t.inner-from)
-		a := t.a[offset(from, lda, t.transA)+offset(row, lda, !t.transA):]
-		b := t.b[offset(from, ldb, !t.transB):]
-		c := t.c[(x/blocks*t.rows+row)*t.cols:]
+		a := t.a[offset(term, lda, t.transA)+offset(row, lda, !t.transA):]
+		b := t.b[offset(term, ldb, !t.transB):]
+		c := t.c[(part*t.rows+row)*t.cols:]
 		t.k.gemm(tA, tB, rows, t.cols, terms, t.alpha, a, lda, b, ldb, 0, c, t.cols)
 	}
 }
@@ -224,7 +237,8 @@ func (t *mergeTask[T]) run(lo, hi int) {
 	}
 	parts := (t.inner + t.n - 1) / t.n
 	for i := 1; i < parts; i++ {
-		simd.Add(dst, dst, t.c[i*size+lo:i*size+hi])
+		product := rowOf(t.c, i, size)
+		simd.Add(dst, dst, product[lo:hi])
 	}
 }
 
@@ -236,10 +250,7 @@ func (e *engine[T]) SpMM(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, s
 	t := &e.task
 	t.dst = e.data(dst)
 	t.a = e.data(x)
-	t.b = nil
-	if a.Val != nil {
-		t.b = e.data(a.Val)
-	}
+	t.b = e.optional(a.Val)
 	t.ptr = a.Ptr.Host
 	t.col = a.Col.Host
 	t.cols = x.Cols

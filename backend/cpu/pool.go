@@ -12,13 +12,13 @@ type task interface {
 }
 
 // A pool runs the chunks of one task at a time on its owner's goroutine and on
-// helpers. The owner always takes part, so a helper that wakes up late costs
-// nothing but its share of the work.
+// helpers. The owner always takes part, so a helper that wakes up late costs only its
+// share of the work.
 //
-// A chunk is claimed by counting unclaimed down. The task is written before the
-// counter is set and is not changed before every claimed chunk is finished, so every
-// goroutine that gets a chunk, even a helper woken for an earlier task, sees the
-// task that the chunk belongs to.
+// Counting unclaimed down claims a chunk. The task is written before the counter is
+// set, and it does not change until every claimed chunk is finished. So every goroutine
+// that gets a chunk sees the task to which the chunk belongs, even a helper woken for an
+// earlier task.
 type pool struct {
 	helpers int           // goroutines besides the owner
 	started bool          // whether they are running
@@ -38,7 +38,11 @@ type pool struct {
 const inlineChunks = 4
 
 func newPool(workers int) *pool {
-	return &pool{helpers: workers - 1, wake: make(chan struct{}, workers), done: make(chan struct{}, 1)}
+	return &pool{
+		helpers: workers - 1,
+		wake:    make(chan struct{}, workers),
+		done:    make(chan struct{}, 1),
+	}
 }
 
 // do runs t for 0..n-1 in small chunks of grain and returns when all are done.
@@ -52,7 +56,7 @@ func (p *pool) do(t task, n, grain int) {
 	}
 }
 
-// share is do for chunks that are each worth waking a helper.
+// share is do for chunks each of which is worth waking a helper.
 func (p *pool) share(t task, n, grain int) {
 	chunks := (n + grain - 1) / grain
 	if chunks < 2 || p.helpers == 0 {
@@ -76,7 +80,7 @@ func (p *pool) share(t task, n, grain int) {
 	for range min(p.helpers, chunks-1) {
 		select {
 		case p.wake <- struct{}{}:
-		default: // as many tokens as helpers are waiting already
+		default: // there is a token for every helper already
 		}
 	}
 	if !p.work() {
@@ -87,18 +91,19 @@ func (p *pool) share(t task, n, grain int) {
 
 // work runs chunks until all are claimed. It reports whether it finished the
 // last one.
-func (p *pool) work() (last bool) {
+func (p *pool) work() (finished bool) {
 	for {
 		left := p.unclaimed.Add(-1)
 		if left < 0 {
-			return last
+			return finished
 		}
 		lo := (p.chunks - 1 - int(left)) * p.grain
 		p.task.run(lo, min(lo+p.grain, p.n))
-		last = p.pending.Add(-1) == 0
+		finished = p.pending.Add(-1) == 0
 	}
 }
 
+// help is the loop of a helper.
 func (p *pool) help() {
 	for range p.wake {
 		if p.work() {

@@ -26,7 +26,7 @@ type reduceRowsTask[T float] args[T]
 
 func (t *reduceRowsTask[T]) run(lo, hi int) {
 	for i := lo; i < hi; i++ {
-		t.dst[i] = t.reduce(t.a[i*t.cols : (i+1)*t.cols])
+		t.dst[i] = t.reduce(rowOf(t.a, i, t.cols))
 	}
 }
 
@@ -35,8 +35,8 @@ func (e *engine[T]) ColSums(dst, a *tensor.Tensor) {
 	e.sumRows(e.data(dst), e.data(a), a.Rows)
 }
 
-// sumRows sets dst [1×F] to the sum of the rows of x [N×F]: one partial sum for
-// every chunk of rows, then the sum of the partial sums.
+// sumRows sets dst [1×F] to the sum of the rows of x [N×F]: it computes one partial sum
+// for every chunk of rows, then adds them.
 func (e *engine[T]) sumRows(dst, x []T, rows int) {
 	cols := len(dst)
 	per := rowsPer(grain, cols)
@@ -58,18 +58,14 @@ func (e *engine[T]) sumRows(dst, x []T, rows int) {
 type partialRowsTask[T float] args[T]
 
 func (t *partialRowsTask[T]) run(lo, hi int) {
-	c := lo / t.n * t.cols
-	simd.ColSums(t.dst[c:c+t.cols], t.a[lo*t.cols:hi*t.cols])
+	simd.ColSums(rowOf(t.dst, lo/t.n, t.cols), t.a[lo*t.cols:hi*t.cols])
 }
 
 func (e *engine[T]) Dot(dst, a, b *tensor.Tensor) {
 	backend.CheckDot(dst, a, b)
 	t := &e.task
 	t.a = e.data(a)
-	t.b = nil
-	if b != nil {
-		t.b = e.data(b)
-	}
+	t.b = e.optional(b)
 	e.partial = grow(e.partial, (len(t.a)+grain-1)/grain)
 	t.dst = e.partial
 	e.pool.do((*dotTask[T])(t), len(t.a), grain)
@@ -110,13 +106,13 @@ func (e *engine[T]) SegmentSum(dst *tensor.Tensor, ptr *backend.Indices, x *tens
 	t.cols = cols
 	t.n = longSegment / cols
 	e.pool.do((*segmentSumTask[T])(t), costOf(ptr.Host), rowsPer(grain, cols))
-	d := t.dst
+	sums := t.dst // sumRows uses t again
 	a := t.a
-	long := t.n
+	longest := t.n
 	for g := range dst.Rows {
 		lo, hi := int(ptr.Host[g]), int(ptr.Host[g+1])
-		if hi-lo > long {
-			e.sumRows(d[g*cols:(g+1)*cols], a[lo*cols:], hi-lo)
+		if hi-lo > longest {
+			e.sumRows(rowOf(sums, g, cols), a[lo*cols:], hi-lo)
 		}
 	}
 }
@@ -128,16 +124,16 @@ func (t *segmentSumTask[T]) run(lo, hi int) {
 	for g := rowAt(t.ptr, lo); g < end; g++ {
 		i, j := int(t.ptr[g]), int(t.ptr[g+1])
 		if j-i <= t.n {
-			simd.ColSums(t.dst[g*t.cols:(g+1)*t.cols], t.a[i*t.cols:j*t.cols])
+			simd.ColSums(rowOf(t.dst, g, t.cols), t.a[i*t.cols:j*t.cols])
 		}
 	}
 }
 
-// costOf returns the work in the segments of ptr: one for every entry and one
-// for every segment. rowAt returns the first segment that starts at or after
-// the given cost. Together they cut segments into chunks of equal work.
+// costOf returns the work in the segments of ptr: one unit for every entry and one for
+// every segment. Together with rowAt it cuts segments into chunks of equal work.
 func costOf(ptr []int32) int { return int(ptr[len(ptr)-1]) + len(ptr) - 1 }
 
+// rowAt returns the first segment that starts at or after the given cost.
 func rowAt(ptr []int32, cost int) int {
 	lo := 0
 	hi := len(ptr) - 1
@@ -173,7 +169,7 @@ func (t *segmentExpandTask[T]) run(lo, hi int) {
 			return
 		}
 		end := max(i, min(hi, int(t.ptr[g+1])))
-		repeat(t.dst[i*t.cols:end*t.cols], t.a[g*t.cols:(g+1)*t.cols])
+		repeat(t.dst[i*t.cols:end*t.cols], rowOf(t.a, g, t.cols))
 		i = end
 	}
 }

@@ -10,18 +10,19 @@ import (
 // LayerRows implements [backend.RowKeeper] in blocks of rows that stay in the cache.
 func (e *engine[T]) LayerRows(l *backend.RowsLayer) {
 	backend.CheckRowsLayer(l)
-	e.rows.e = e
-	e.rows.RowsLayer = l
+	t := &e.rows
+	t.e = e
+	t.RowsLayer = l
 	if l.W1 == nil {
-		e.pool.share(&e.rows, costOf(l.Graphs.Host), rowsBlock)
+		e.pool.share(t, costOf(l.Graphs.Host), rowsBlock)
 	} else {
-		e.pool.share(&e.rows, l.A.Rows, rowsBlock)
+		e.pool.share(t, l.A.Rows, rowsBlock)
 	}
-	e.rows.RowsLayer = nil
+	t.RowsLayer = nil
 }
 
 const (
-	rowsBlock = 784 // with fewer, packing the weights would take more; 56 tiles of the AVX-512 kernel
+	rowsBlock = 784 // with fewer, packing the weights would take longer; 56 tiles of the AVX-512 kernel
 	rowsNear  = 32  // rows that stay in the first-level cache
 )
 
@@ -33,43 +34,53 @@ type rowsTask[T float] struct {
 
 func (s *rowsTask[T]) run(lo, hi int) {
 	w := s.scratch.take()
-	e := s.e
-	y := s.e.data(s.Y)
-	out := s.Y.Cols
-	defer s.scratch.give(w)
 	if s.W1 == nil {
-		ptr := s.Graphs.Host
-		first := rowAt(ptr, lo)
-		end := rowAt(ptr, hi)
-		h := s.inputs(w, int(ptr[first]), int(ptr[end]))
-		simd.AddRowReLU(h, h, e.data(s.B1))
-		for g := first; g < end; g++ {
-			n := int(ptr[g+1]-ptr[g]) * out
-			simd.ColSums(y[g*out:][:out], h[:n])
-			h = h[n:]
-		}
-		return
+		s.sumGraphs(w, lo, hi)
+	} else {
+		s.layer(w, lo, hi)
 	}
+	s.scratch.give(w)
+}
+
+// sumGraphs sets the rows of Y for the graphs between the costs lo and hi.
+func (s *rowsTask[T]) sumGraphs(w *[2][]T, lo, hi int) {
+	ptr := s.Graphs.Host
+	first := rowAt(ptr, lo)
+	end := rowAt(ptr, hi)
+	h := s.inputs(w, int(ptr[first]), int(ptr[end]))
+	simd.AddRowReLU(h, h, s.e.data(s.B1))
+	y := s.e.data(s.Y)
+	for g := first; g < end; g++ {
+		n := int(ptr[g+1]-ptr[g]) * s.Y.Cols
+		simd.ColSums(rowOf(y, g, s.Y.Cols), h[:n])
+		h = h[n:]
+	}
+}
+
+// layer sets the rows of Y for rows lo..hi-1 of A.
+func (s *rowsTask[T]) layer(w *[2][]T, lo, hi int) {
+	e := s.e
 	n := hi - lo
 	s.inputs(w, lo, hi)
-	h := s.times(w, n, s.W1)
+	h := s.multiply(w, n, s.W1)
 	simd.AddRowReLU(h, h, e.data(s.B1))
-	x := s.times(w, n, s.W2)
-	last := simd.AddRow[T]
+	x := s.multiply(w, n, s.W2)
+	shift := simd.AddRow[T]
 	if s.ReLU {
-		last = simd.AddRowReLU[T]
+		shift = simd.AddRowReLU[T]
 	}
 	for i := 0; i < n; i += rowsNear {
 		near := x[i*s.W2.Cols : min(n, i+rowsNear)*s.W2.Cols]
 		simd.AddRow(near, near, e.data(s.B2))
 		simd.MulRow(near, near, e.data(s.Scale))
-		last(near, near, e.data(s.Shift))
+		shift(near, near, e.data(s.Shift))
 	}
 	if s.W != nil {
-		x = s.times(w, n, s.W)
+		x = s.multiply(w, n, s.W)
 	}
-	for i, to := range s.To[lo:hi] {
-		copy(y[int(to)*out:][:out], x[i*out:])
+	y := e.data(s.Y)
+	for i, target := range s.To[lo:hi] {
+		copy(rowOf(y, int(target), s.Y.Cols), x[i*s.Y.Cols:])
 	}
 }
 
@@ -77,24 +88,22 @@ func (s *rowsTask[T]) run(lo, hi int) {
 func (s *rowsTask[T]) inputs(w *[2][]T, lo, hi int) []T {
 	e := s.e
 	n := hi - lo
-	in := s.X.Cols
+	cols := s.X.Cols
 	kinds := s.E.Rows
-	w[0] = aligned(w[0], max(n, rowsBlock)*in)
-	x := w[0][:n*in]
-	simd.SpMM(x, in, 0, n, s.A.Ptr.Host[lo:hi+1], s.A.Col.Host, nil, e.data(s.X), 0)
-	e.k.gemm(
-		blas.NoTrans, blas.NoTrans, n, in, kinds, 1, e.data(s.C)[lo*kinds:], kinds, e.data(s.E), in, 1, x, in,
-	)
+	w[0] = aligned(w[0], max(n, rowsBlock)*cols)
+	x := w[0][:n*cols]
+	simd.SpMM(x, cols, 0, n, s.A.Ptr.Host[lo:hi+1], s.A.Col.Host, nil, e.data(s.X), 0)
+	counts := e.data(s.C)[lo*kinds:]
+	e.k.gemm(blas.NoTrans, blas.NoTrans, n, cols, kinds, 1, counts, kinds, e.data(s.E), cols, 1, x, cols)
 	return x
 }
 
-// times replaces the n rows in w[0] by their products with m.
-func (s *rowsTask[T]) times(w *[2][]T, n int, m *tensor.Tensor) []T {
+// multiply replaces the n rows in w[0] by their products with m.
+func (s *rowsTask[T]) multiply(w *[2][]T, n int, m *tensor.Tensor) []T {
 	y := aligned(w[1], rowsBlock*m.Cols)
-	s.e.k.gemm(
-		blas.NoTrans, blas.NoTrans, n, m.Cols, m.Rows, 1, w[0], m.Rows, s.e.data(m), m.Cols, 0, y, m.Cols,
-	)
-	w[0], w[1] = y, w[0]
+	s.e.k.gemm.multiply(y, w[0], s.e.data(m), n, m.Cols, m.Rows)
+	w[1] = w[0]
+	w[0] = y
 	return y[:n*m.Cols]
 }
 
@@ -116,15 +125,15 @@ func (e *engine[T]) PoolRows(sum, largest, x *tensor.Tensor, rows, ptr *backend.
 type poolRowsTask[T float] args[T]
 
 func (t *poolRowsTask[T]) run(lo, hi int) {
-	first := rowAt(t.ptr, lo)
 	end := rowAt(t.ptr, hi)
-	for g := first; g < end; g++ {
-		// the rows are then near for the second pass
+	for g := rowAt(t.ptr, lo); g < end; g++ {
+		// After the sum the rows are near for the second pass.
 		simd.SpMM(t.dst, t.cols, g, g+1, t.ptr, t.col, nil, t.a, 0)
-		y := t.b[g*t.cols:][:t.cols]
+		y := rowOf(t.b, g, t.cols)
 		clear(y)
 		for k, i := range t.col[t.ptr[g]:t.ptr[g+1]] {
-			if row := t.a[int(i)*t.cols:][:t.cols]; k == 0 {
+			row := rowOf(t.a, int(i), t.cols)
+			if k == 0 {
 				copy(y, row)
 			} else {
 				simd.Maximum(y, y, row)

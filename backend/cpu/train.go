@@ -9,8 +9,11 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// DropoutMask computes what [backend.DropoutKeep] defines, with all that does
-// not depend on the element taken out of the loop.
+// elementStep is the distance between the generator's states for two elements.
+const elementStep = 0xd1342543de82ef95
+
+// DropoutMask computes what [backend.DropoutKeep] defines. Everything that does not
+// depend on the element is outside the loop.
 func (e *engine[T]) DropoutMask(dst *tensor.Tensor, keep float64, seed uint64, step *tensor.Tensor) {
 	backend.CheckDropout(dst, keep, step)
 	t := &e.task
@@ -27,16 +30,16 @@ func (t *dropoutTask[T]) run(lo, hi int) {
 	values := [2]T{0, t.alpha}
 	seed := t.seed
 	limit := t.limit
-	x := uint64(lo)*0xd1342543de82ef95 + 1
+	x := uint64(lo)*elementStep + 1
 	dst := t.dst[lo:hi]
 	for i := range dst {
 		_, keep := bits.Sub64(mix(seed^mix(x))>>11, limit, 0) // 1 if below
 		dst[i] = values[keep&1]
-		x += 0xd1342543de82ef95
+		x += elementStep
 	}
 }
 
-// mix is the generator of [backend.DropoutKeep].
+// mix is the hash function of [backend.DropoutKeep].
 func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb

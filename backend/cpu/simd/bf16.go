@@ -8,8 +8,8 @@ import (
 )
 
 // GemmBF16 is [BLAS.Sgemm] with the numbers of A and B rounded to bfloat16, which has
-// the exponents of float32 and 8 bits of fraction, about twice as fast. It panics
-// where [BF16Error] is not nil.
+// the exponents of float32 and 8 bits of fraction. It is about twice as fast. It panics
+// if [BF16Error] is not nil.
 //
 // Its results are defined bit by bit. Both inputs are rounded to the nearest, ties
 // to even, and subnormal numbers to 0, with their sign. The sum over k runs in
@@ -36,30 +36,29 @@ func GemmBF16(
 func BF16Error() error {
 	switch {
 	case tilesBF16 == nil:
-		return errors.New("simd: products of bfloat16 need a processor with AVX512_BF16 (AMD Zen 4, Intel " +
-			"Cooper Lake " +
-			"or newer), and a build for amd64 without -tags noasm")
+		return errors.New("simd: bfloat16 products need a processor with AVX512_BF16 " +
+			"(AMD Zen 4, Intel Cooper Lake or newer), and a build for amd64 without -tags noasm")
 	case level != AVX512:
-		return fmt.Errorf("simd: products of bfloat16 need the instruction set avx512; %s chose %v",
-			EnvVar, level)
+		return fmt.Errorf("simd: bfloat16 products need the instruction set avx512, not %v: unset %s",
+			level, EnvVar)
 	}
 	return nil
 }
 
 // pairing writes pairs of bfloat16, each in the 32 bits of a float32, the first in
-// the lower half. Steps between rows and tiles are in bytes. What is missing to a
-// pair is 0. Up to 15 pairs more than asked for are written after each row.
+// the lower half. Steps between rows and tiles are in bytes. A missing partner is 0.
+// Up to 15 more pairs are written after each row.
 type pairing struct {
-	// along pairs neighbors in a row: dst[i·ldd + j] = (src[i·lds + 2j], src[i·lds + 2j+1])
+	// along pairs neighbours in a row: dst[i·ldd + j] = (src[i·lds + 2j], src[i·lds + 2j+1])
 	// for i < rows, 2j < n.
 	along func(dst *float32, ldd uintptr, src *float32, lds uintptr, n, rows int)
-	// across pairs neighbors in a column, and cuts rows into tiles of 32 pairs:
+	// across pairs neighbours in a column, and cuts rows into tiles of 32 pairs:
 	// dst[t·tile + i·ldd + j] = (src[2i·lds + 32t+j], src[(2i+1)·lds + 32t+j]) for 2i < rows,
 	// 32t+j < n, j < 32.
 	across func(dst *float32, tile, ldd uintptr, src *float32, lds uintptr, n, rows int)
 }
 
-// pairPad is room for what a pairing writes beyond the end.
+// pairPad is the number of pairs that a pairing may write beyond the end.
 const pairPad = 15
 
 // packPairsA writes rows i0 to i1-1 of op(A), terms k0 to k0+terms-1, in pairs, to ws.a. It
@@ -92,10 +91,12 @@ func packPairsB[T Float](
 		w := min(width, nb-j)
 		if !tB && w == width { // all whole panels, some rows at a time
 			w = (nb - j) / width * width
-			most := max(2, 2*chunk/w&^1)
-			for k := 0; k < terms; k += most {
-				x.across(at(ws.b, j*pairs+k/2*width), uintptr(4*width*pairs), uintptr(4*width),
-					at(b, (k0+k)*ldb+j0+j), uintptr(4*ldb), w, min(most, terms-k))
+			rows := max(2, 2*chunk/w&^1)
+			tile := uintptr(4 * width * pairs)
+			for k := 0; k < terms; k += rows {
+				dst := at(ws.b, j*pairs+k/2*width)
+				src := at(b, (k0+k)*ldb+j0+j)
+				x.across(dst, tile, uintptr(4*width), src, uintptr(4*ldb), w, min(rows, terms-k))
 			}
 			j += w - width
 			continue

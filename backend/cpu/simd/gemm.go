@@ -42,15 +42,15 @@ const (
 	gemmUpdate        // C = beta·C + alpha·acc
 )
 
-// gemmArgs is the argument of a tile kernel. The kernel computes a run of tiles
-// that lie below each other: tile t has mr rows, its C starts t·mr rows below
-// c, its A starts at byte t·aStep of a. Strides are in bytes.
+// gemmArgs is the argument of a tile kernel. The kernel computes a run of tiles,
+// one below the other: tile t has mr rows, its C starts t·mr rows below c, and its A
+// starts at byte t·aStep of a. Strides are in bytes.
 type gemmArgs struct {
 	a           unsafe.Pointer // A[0,0] of the first tile
 	rsA, csA    uintptr        // steps to the next row and column of A
 	aStep       uintptr        // step to the next tile of A
-	ahead       uintptr        // distance from a tile's A to where prefetching starts
-	aheadStep   uintptr        // distance that it advances with every k
+	ahead       uintptr        // distance from a tile's A to the first prefetch
+	aheadStep   uintptr        // distance between the prefetches of two k
 	b           unsafe.Pointer // the panel of B
 	ldb         uintptr        // step to the next row of the panel
 	c           unsafe.Pointer // C[0,0] of the first tile
@@ -94,8 +94,8 @@ func grow[T Float](buf []T, n int) []T {
 	return buf[:n]
 }
 
-// rowSplit deals rows evenly to as few tiles as possible: tall tiles of h+1
-// rows, then the rest of h.
+// rowSplit deals rows evenly to as few tiles as possible: first tall tiles of h+1
+// rows, then tiles of h rows.
 type rowSplit struct{ tiles, tall, h int }
 
 func splitRows(m, mr int) rowSplit {
@@ -103,12 +103,14 @@ func splitRows(m, mr int) rowSplit {
 	return rowSplit{tiles: tiles, tall: m % tiles, h: m / tiles}
 }
 
+// first returns the first row of tile t.
 func (s rowSplit) first(t int) int { return t*s.h + min(t, s.tall) }
 
+// maxRows returns the height of the tallest tile.
 func (s rowSplit) maxRows() int { return s.h + min(1, s.tall) }
 
-// run returns the height of tile t, and the end of the run of such tiles that
-// starts there and stops before tile stop.
+// run returns the height of tile t, and the end of the run of tiles of that height
+// that starts at t; the run stops before tile stop.
 func (s rowSplit) run(t, stop int) (rows, end int) {
 	if t < s.tall {
 		return s.h + 1, min(stop, s.tall)
@@ -120,14 +122,33 @@ func (s rowSplit) run(t, stop int) (rows, end int) {
 // 0 and alpha ≠ 0. Element (i, j) is a function of row i of op(A), column j of
 // op(B), its old value and the factors alone: a plain sum in the order of k,
 // restarted at every block of K, whose length depends on n and k only. With kernels
-// for pairs, lengths of sums, kc and kb, count pairs, and so do packed blocks.
+// for pairs, lengths of sums (kc, kb) and packed blocks count pairs.
 func gemm[T Float](
 	ws *workspace[T], ts *tileSet, tA, tB bool, m, n, k int, alpha T, a []T, lda int, b []T,
 	ldb int, beta T, c []T, ldc int,
 ) {
-	size := int(unsafe.Sizeof(alpha))
-	p := &ws.args
-	width := ts.lanes * ts.nv
+	x := product[T]{
+		ws:    ws,
+		ts:    ts,
+		tA:    tA,
+		tB:    tB,
+		m:     m,
+		a:     a,
+		lda:   lda,
+		b:     b,
+		ldb:   ldb,
+		c:     c,
+		ldc:   ldc,
+		rsA:   lda,
+		csA:   1,
+		size:  int(unsafe.Sizeof(alpha)),
+		width: ts.lanes * ts.nv,
+		split: splitRows(m, ts.mr),
+	}
+	if tA {
+		x.rsA = 1
+		x.csA = lda
+	}
 	longest := kcMax
 	if n <= narrow {
 		longest = kcNarrow
@@ -139,24 +160,19 @@ func gemm[T Float](
 	kSteps := (k + step - 1) / step
 	kBlocks := (kSteps + longest - 1) / longest
 	kc := (kSteps + kBlocks - 1) / kBlocks
-	nc := max(width, ncBytes/size/kc/width*width)
+	nc := max(x.width, ncBytes/x.size/kc/x.width*x.width)
 
-	split := splitRows(m, ts.mr)
-
-	rsA := lda
-	csA := 1
-	if tA {
-		rsA = 1
-		csA = lda
-	}
+	p := &ws.args
 	p.alpha = bits(alpha)
-	p.ldc = uintptr(ldc * size)
+	p.ldc = uintptr(ldc * x.size)
 	for j0 := 0; j0 < n; j0 += nc {
-		nb := min(nc, n-j0)
+		x.j0 = j0
+		x.nb = min(nc, n-j0)
 		for k0 := 0; k0 < k; k0 += step * kc {
-			terms := min(step*kc, k-k0)
-			kb := (terms + step - 1) / step
-			p.k = kb
+			x.k0 = k0
+			x.terms = min(step*kc, k-k0)
+			x.kb = (x.terms + step - 1) / step
+			p.k = x.kb
 			p.mode = gemmUpdate
 			p.beta = bits(T(1))
 			if k0 == 0 {
@@ -168,102 +184,7 @@ func gemm[T Float](
 					}
 				}
 			}
-
-			// B is used where it lies if its rows are panels already, or if A has
-			// too few rows to repay the packing.
-			inPlace := !ts.pack && ts.pairs == nil && !tB && (ldb*size <= 256 || m <= 2*ts.mr)
-			tail := nb % width // a panel that is not a multiple of vectors is always packed
-			if inPlace && tail%ts.lanes == 0 {
-				tail = 0
-			}
-			packed := nb
-			if inPlace {
-				packed = tail
-			}
-			if packed > 0 {
-				panels := (packed + width - 1) / width
-				ws.b = grow(ws.b, panels*width*kb)
-				if ts.pairs != nil {
-					packPairsB(ts.pairs, ws, tB, b, ldb, k0, j0, terms, nb, width, ts.lanes)
-				} else {
-					packB(ws.b, tB, b, ldb, k0, j0+nb-packed, kb, packed, width, ts.lanes)
-				}
-			}
-
-			mTiles := max(1, mcBytes/size/(kb*split.maxRows()))
-			if nb <= width && ts.pairs == nil {
-				mTiles = split.tiles
-			}
-			for t0 := 0; t0 < split.tiles; t0 += mTiles {
-				t1 := min(split.tiles, t0+mTiles)
-				// Tall tiles read rows of A that fall into the same sets of the
-				// cache if they lie a power of two apart.
-				packA := ts.pack || ts.mr > 8 && !tA && lda*size%2048 == 0 && nb > width
-				// What is read of A, from which row, and the steps to the next row and column.
-				block := a[k0*csA:]
-				from := 0
-				rs := rsA
-				cs := csA
-				switch {
-				case ts.pairs != nil:
-					from = split.first(t0)
-					block, rs, cs = packPairsA(ts.pairs, ws, tA, a, lda, from, split.first(t1), k0, terms)
-					packA = false
-				case packA:
-					ws.a = grow(ws.a, (t1-t0)*(split.maxRows()*kb+tilePad))
-					packTiles(ws.a, a, rsA, csA, split, t0, t1, k0, kb)
-				}
-				for j := 0; j < nb; j += width {
-					w := min(width, nb-j)
-					nv := (w + ts.lanes - 1) / ts.lanes
-					if j < nb-packed {
-						p.b = unsafe.Pointer(&b[k0*ldb+j0+j])
-						p.ldb = uintptr(ldb * size)
-					} else {
-						p.b = unsafe.Pointer(&ws.b[(j-(nb-packed))*kb])
-						p.ldb = uintptr(nv * ts.lanes * size)
-					}
-					p.cols = w
-					setMask(p, w-(nv-1)*ts.lanes, ts.lanes, size)
-					perCall := max(1, callFlops/(2*split.maxRows()*width*kb))
-					for t := t0; t < t1; {
-						rows, end := split.run(t, t1)
-						i := split.first(t)
-						p.tiles = min(end-t, perCall)
-						next := t + p.tiles
-						if packA {
-							p.a = unsafe.Pointer(&ws.a[(i-split.first(t0))*kb+(t-t0)*tilePad])
-							p.rsA = uintptr(size)
-							p.csA = uintptr(rows * size)
-							p.aStep = uintptr((rows*kb + tilePad) * size)
-						} else {
-							p.a = unsafe.Pointer(&block[(i-from)*rs])
-							p.rsA = uintptr(rs * size)
-							p.csA = uintptr(cs * size)
-							p.aStep = uintptr(rows * rs * size)
-						}
-						// Prefetch the rows of Aᵀ to come, or the next tile if the
-						// tiles are contiguous.
-						p.ahead = 0
-						p.aheadStep = 0
-						switch {
-						case packA || !tA && rs == kb:
-							p.ahead = p.aStep
-							p.aheadStep = uintptr(rows * size)
-						case tA:
-							p.ahead = aheadRows * p.csA
-							p.aheadStep = p.csA
-						}
-						p.c = unsafe.Pointer(&c[i*ldc+j0+j])
-						if ts.whole && p.mask != 0 {
-							runPartial(p, ts.kern[rows][nv-1], rows, nv*ts.lanes*size, w*size)
-						} else {
-							ts.kern[rows][nv-1](p)
-						}
-						t = next
-					}
-				}
-			}
+			x.block()
 		}
 	}
 	// The pool must not keep the caller's matrices alive.
@@ -273,15 +194,162 @@ func gemm[T Float](
 	runtime.KeepAlive(ws)
 }
 
+// product is a product in progress, at one block of B.
+type product[T Float] struct {
+	ws            *workspace[T]
+	ts            *tileSet
+	tA, tB        bool
+	m             int
+	a, b, c       []T
+	lda, ldb, ldc int
+	rsA, csA      int // steps to the next row and column of op(A)
+	size          int // bytes of an element
+	width         int // columns of a panel
+	split         rowSplit
+
+	// The block of op(B): columns j0 to j0+nb-1 of terms k0 to k0+terms-1.
+	j0, nb, k0, terms int
+	kb                int // steps of a kernel: terms, or pairs of terms
+	packed            int // how many of the columns, the last ones, lie packed in ws.b
+}
+
+// block adds the terms of one block of B to all rows of C.
+func (x *product[T]) block() {
+	x.packB()
+	mTiles := max(1, mcBytes/x.size/(x.kb*x.split.maxRows()))
+	if x.nb <= x.width && x.ts.pairs == nil {
+		mTiles = x.split.tiles
+	}
+	for t0 := 0; t0 < x.split.tiles; t0 += mTiles {
+		t1 := min(x.split.tiles, t0+mTiles)
+		a := x.blockA(t0, t1)
+		for j := 0; j < x.nb; j += x.width {
+			x.panel(&a, t0, t1, j)
+		}
+	}
+}
+
+// packB packs the columns of the block that cannot be used where they lie.
+func (x *product[T]) packB() {
+	ts := x.ts
+	// B is used where it lies if its rows are panels already, or if A has
+	// too few rows to repay the packing.
+	cheap := x.ldb*x.size <= 256 || x.m <= 2*ts.mr
+	inPlace := cheap && !ts.pack && ts.pairs == nil && !x.tB
+	x.packed = x.nb
+	if inPlace {
+		x.packed = x.nb % x.width
+		if x.packed%ts.lanes == 0 { // whole vectors need no packing
+			x.packed = 0
+		}
+	}
+	if x.packed == 0 {
+		return
+	}
+	panels := (x.packed + x.width - 1) / x.width
+	x.ws.b = grow(x.ws.b, panels*x.width*x.kb)
+	if ts.pairs != nil {
+		packPairsB(ts.pairs, x.ws, x.tB, x.b, x.ldb, x.k0, x.j0, x.terms, x.nb, x.width, ts.lanes)
+		return
+	}
+	first := x.j0 + x.nb - x.packed
+	packB(x.ws.b, x.tB, x.b, x.ldb, x.k0, first, x.kb, x.packed, x.width, ts.lanes)
+}
+
+// blockA is what the kernels read of op(A), through the steps rs and cs from row to row
+// and from column to column.
+type blockA[T Float] struct {
+	data   []T
+	row    int // the first row in data
+	rs, cs int
+	tiles  bool // packed tile by tile; rs and cs do not count
+}
+
+// blockA returns the rows of tiles t0..t1-1 and the terms of the block, packed if need be.
+func (x *product[T]) blockA(t0, t1 int) blockA[T] {
+	if x.ts.pairs != nil {
+		first := x.split.first(t0)
+		pairs, rs, cs := packPairsA(
+			x.ts.pairs, x.ws, x.tA, x.a, x.lda, first, x.split.first(t1), x.k0, x.terms,
+		)
+		return blockA[T]{data: pairs, row: first, rs: rs, cs: cs}
+	}
+	// Tall tiles read rows of A that fall into the same sets of the cache if they lie a
+	// power of two apart.
+	aliased := x.ts.mr > 8 && !x.tA && x.lda*x.size%2048 == 0
+	if x.ts.pack || aliased && x.nb > x.width {
+		x.ws.a = grow(x.ws.a, (t1-t0)*(x.split.maxRows()*x.kb+tilePad))
+		packTiles(x.ws.a, x.a, x.rsA, x.csA, x.split, t0, t1, x.k0, x.kb)
+		return blockA[T]{data: x.ws.a, row: x.split.first(t0), tiles: true}
+	}
+	return blockA[T]{data: x.a[x.k0*x.csA:], rs: x.rsA, cs: x.csA}
+}
+
+// panel runs the kernels for tiles t0..t1-1 on the panel of B that starts at column j of
+// the block.
+func (x *product[T]) panel(a *blockA[T], t0, t1, j int) {
+	p := &x.ws.args
+	ts := x.ts
+	cols := min(x.width, x.nb-j)
+	vectors := (cols + ts.lanes - 1) / ts.lanes
+	if unpacked := x.nb - x.packed; j < unpacked {
+		p.b = unsafe.Pointer(&x.b[x.k0*x.ldb+x.j0+j])
+		p.ldb = uintptr(x.ldb * x.size)
+	} else {
+		p.b = unsafe.Pointer(&x.ws.b[(j-unpacked)*x.kb])
+		p.ldb = uintptr(vectors * ts.lanes * x.size)
+	}
+	p.cols = cols
+	setMask(p, cols-(vectors-1)*ts.lanes, ts.lanes, x.size)
+	perCall := max(1, callFlops/(2*x.split.maxRows()*x.width*x.kb))
+	for t := t0; t < t1; {
+		rows, end := x.split.run(t, t1)
+		i := x.split.first(t)
+		p.tiles = min(end-t, perCall)
+		if a.tiles {
+			p.a = unsafe.Pointer(&a.data[(i-a.row)*x.kb+(t-t0)*tilePad])
+			p.rsA = uintptr(x.size)
+			p.csA = uintptr(rows * x.size)
+			p.aStep = uintptr((rows*x.kb + tilePad) * x.size)
+		} else {
+			p.a = unsafe.Pointer(&a.data[(i-a.row)*a.rs])
+			p.rsA = uintptr(a.rs * x.size)
+			p.csA = uintptr(a.cs * x.size)
+			p.aStep = uintptr(rows * a.rs * x.size)
+		}
+		// Prefetch the rows of Aᵀ to come, or the next tile if the tiles are contiguous.
+		switch {
+		case a.tiles || !x.tA && a.rs == x.kb:
+			p.ahead = p.aStep
+			p.aheadStep = uintptr(rows * x.size)
+		case x.tA:
+			p.ahead = aheadRows * p.csA
+			p.aheadStep = p.csA
+		default:
+			p.ahead = 0
+			p.aheadStep = 0
+		}
+		p.c = unsafe.Pointer(&x.c[i*x.ldc+x.j0+j])
+		t += p.tiles
+		kernel := ts.kern[rows][vectors-1]
+		if ts.whole && p.mask != 0 {
+			runPartial(p, kernel, rows, vectors*ts.lanes*x.size, cols*x.size)
+		} else {
+			kernel(p)
+		}
+	}
+}
+
 // runPartial runs a kernel that can only handle whole vectors where C has fewer
-// columns: each tile is computed in a buffer. width and cols are in bytes.
+// columns: it computes each tile in a buffer. width and cols are in bytes.
 func runPartial(p *gemmArgs, kern func(*gemmArgs), rows, width, cols int) {
 	a := p.a
 	c := p.c
 	ldc := p.ldc
 	row := func(r int) (buf, c0 []byte) {
-		return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(&p.buf), r*width)), cols),
-			unsafe.Slice((*byte)(unsafe.Add(c, uintptr(r)*ldc)), cols)
+		tile := unsafe.Add(unsafe.Pointer(&p.buf), r*width)
+		dst := unsafe.Add(c, uintptr(r)*ldc)
+		return unsafe.Slice((*byte)(tile), cols), unsafe.Slice((*byte)(dst), cols)
 	}
 	for n := p.tiles; n > 0; n-- {
 		if p.mode == gemmUpdate {
@@ -309,8 +377,8 @@ func runPartial(p *gemmArgs, kern func(*gemmArgs), rows, width, cols int) {
 }
 
 // packB copies rows k0..k0+kb and columns j0..j0+nb of op(B) into panels of
-// width columns, each kb rows below each other. The last panel is as wide as
-// its columns need in whole vectors; what is left of it is zero.
+// width columns, one panel after the other, each with kb rows. The last panel is
+// rounded up to whole vectors and filled with zeros.
 func packB[T Float](dst []T, tB bool, b []T, ldb, k0, j0, kb, nb, width, lanes int) {
 	for j := 0; j < nb; j += width {
 		w := min(width, nb-j)
@@ -329,7 +397,7 @@ func packB[T Float](dst []T, tB bool, b []T, ldb, k0, j0, kb, nb, width, lanes i
 }
 
 // packTrans sets the kb×wp panel to the transpose of the w×kb matrix b, and
-// columns w and beyond to zero.
+// columns from w on to zero.
 func packTrans[T Float](panel, b []T, ldb, kb, w, wp int) {
 	if w < wp {
 		for k := range kb {
@@ -346,10 +414,10 @@ func Transpose[T Float](dst []T, ldd int, src []T, lds, rows, n int) {
 }
 
 // transposeInto sets dst[k·ldd+r] = src[r·lds+k] for r < rows, k < n. With spill
-// it may write up to 7 elements more after each row of dst; the later rows and
-// the groups of 8 before then overwrite all of them but those after the end.
+// it may write up to 7 elements more after each row of dst. Later rows and earlier
+// groups of 8 then overwrite all of them but those after the end.
 func transposeInto[T Float](dst []T, ldd int, src []T, lds, rows, n int, spill bool) {
-	done := 0 // rows that the assembly has done, of columns k < n8
+	done := 0 // rows whose columns k < n8 the assembly has transposed
 	n8 := n &^ 7
 	if fast[T]() && n8 > 0 {
 		done = rows &^ 7
@@ -365,12 +433,12 @@ func transposeInto[T Float](dst []T, ldd int, src []T, lds, rows, n int, spill b
 		}
 	}
 	for r := range rows {
-		from := 0
+		first := 0
 		if r < done {
-			from = n8
+			first = n8
 		}
 		s := src[r*lds:][:n]
-		for k := from; k < n; k++ {
+		for k := first; k < n; k++ {
 			dst[k*ldd+r] = s[k]
 		}
 	}
@@ -380,8 +448,8 @@ func transposeInto[T Float](dst []T, ldd int, src []T, lds, rows, n int, spill b
 // transposeInto spills.
 const tilePad = 16
 
-// packTiles copies tiles t0..t1 of op(A), columns k0..k0+kb, into dst: each tile
-// is kb columns below each other, then tilePad elements.
+// packTiles copies tiles t0..t1 of op(A), columns k0..k0+kb, into dst: the kb columns
+// of a tile one after the other, then tilePad elements.
 func packTiles[T Float](dst, a []T, rsA, csA int, split rowSplit, t0, t1, k0, kb int) {
 	for t := t0; t < t1; t++ {
 		rows, _ := split.run(t, t1)
