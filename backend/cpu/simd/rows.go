@@ -14,11 +14,11 @@ func rowsOf(op string, n, cols int) int {
 	return 0
 }
 
-// rowBlock is the number of rows of a matrix that one assembly call may get.
+// rowBlock returns the number of rows of a matrix that one assembly call may process.
 func rowBlock(cols int) int { return max(1, chunk/cols) }
 
-// eachBlock cuts a matrix into blocks of at most chunk elements, which start at
-// row i and column j: several whole rows, or a part of one.
+// eachBlock cuts a matrix into blocks of at most chunk elements: several whole rows, or
+// a part of one. It calls f with the row and the column where a block starts, and its size.
 func eachBlock(rows, cols int, f func(i, j, rows, cols int)) {
 	step := rowBlock(cols)
 	for i := 0; i < rows; i += step {
@@ -32,11 +32,15 @@ type rowKernel func(dst, a, b *float32, rows, cols int)
 
 // byRow computes dst_ij = f(a_ij, row_j), by asm where it can.
 func byRow[T Float](op string, dst, a, row []T, asm rowKernel, f func(a, b T) T) {
-	if !inBlocks(op, dst, a, row, rowsOf(op, len(dst), len(row)), len(row), false, asm) {
-		for ; len(dst) > 0; dst, a = dst[len(row):], a[len(row):] {
-			for j, b := range row {
-				dst[j] = f(a[j], b)
-			}
+	rows := rowsOf(op, len(dst), len(row))
+	if inBlocks(op, dst, a, row, rows, len(row), false, asm) {
+		return
+	}
+	for i := range rows {
+		d := dst[i*len(row):][:len(row)]
+		x := a[i*len(row):][:len(row)]
+		for j, b := range row {
+			d[j] = f(x[j], b)
 		}
 	}
 }
@@ -44,30 +48,36 @@ func byRow[T Float](op string, dst, a, row []T, asm rowKernel, f func(a, b T) T)
 // byCol computes dst_ij = f(a_ij, col_i), by asm where it can.
 func byCol[T Float](op string, dst, a, col []T, asm rowKernel, f func(a, b T) T) {
 	cols := rowsOf(op, len(dst), len(col))
-	if !inBlocks(op, dst, a, col, len(col), cols, true, asm) {
-		for k, b := range col {
-			for i := k * cols; i < (k+1)*cols; i++ {
-				dst[i] = f(a[i], b)
-			}
+	if inBlocks(op, dst, a, col, len(col), cols, true, asm) {
+		return
+	}
+	for k, b := range col {
+		for i := k * cols; i < (k+1)*cols; i++ {
+			dst[i] = f(a[i], b)
 		}
 	}
 }
 
-// inBlocks calls asm in blocks of rows for b a row, or a column, or reports that the caller must loop.
+// inBlocks runs asm in blocks of rows for a row b, or a column, and returns true, or
+// returns false if the caller must loop.
 func inBlocks[T Float](op string, dst, a, b []T, rows, cols int, column bool, asm rowKernel) bool {
 	if len(a) != len(dst) {
 		badLength(op, "dst and a equal", len(dst), len(a))
 	}
-	if fast[T]() && len(dst) > 0 {
-		eachBlock(rows, cols, func(i, j, r, c int) {
-			k := j
-			if column {
-				k = i
-			}
-			asm(at(dst, i*cols+j), at(a, i*cols+j), at(b, k), r, c)
-		})
+	if !fast[T]() {
+		return false
 	}
-	return fast[T]()
+	if len(dst) == 0 {
+		return true
+	}
+	eachBlock(rows, cols, func(i, j, r, c int) {
+		k := j
+		if column {
+			k = i
+		}
+		asm(at(dst, i*cols+j), at(a, i*cols+j), at(b, k), r, c)
+	})
+	return true
 }
 
 func plainAdd[T Float](a, b T) T { return a + b }
@@ -123,14 +133,13 @@ func DivCol[T Float](dst, a, col []T) {
 	byCol("DivCol", dst, a, col, divCol, plainDiv[T])
 }
 
-// AffineRow computes dst_ij = a_ij·scale_j + shift_j with one rounding: batch
-// norm, applied. It panics unless scale and shift are equally long and dst and a
-// are equally long and whole rows.
+// AffineRow computes dst_ij = a_ij·scale_j + shift_j with one rounding: batch norm
+// with given statistics. It panics unless scale and shift are equally long and dst and
+// a are equally long and whole rows.
 func AffineRow[T Float](dst, a, scale, shift []T) {
 	if len(a) != len(dst) || len(scale) != len(shift) {
-		badLength(
-			"AffineRow", "dst and a equal, scale and shift equal", len(dst), len(a), len(scale), len(shift),
-		)
+		const want = "dst and a equal, scale and shift equal"
+		badLength("AffineRow", want, len(dst), len(a), len(scale), len(shift))
 	}
 	cols := len(scale)
 	rows := rowsOf("AffineRow", len(dst), cols)
@@ -139,7 +148,8 @@ func AffineRow[T Float](dst, a, scale, shift []T) {
 	}
 	if fast[T]() {
 		eachBlock(rows, cols, func(i, j, r, c int) {
-			affineRow(at(dst, i*cols+j), at(a, i*cols+j), at(scale, j), at(shift, j), r, c)
+			k := i*cols + j
+			affineRow(at(dst, k), at(a, k), at(scale, j), at(shift, j), r, c)
 		})
 		return
 	}
@@ -152,22 +162,14 @@ func AffineRow[T Float](dst, a, scale, shift []T) {
 	}
 }
 
-// CombineRow computes dst_ij = p_j·a_ij + (q_j·b_ij + r_j), two roundings: the
+// CombineRow computes dst_ij = p_j·a_ij + (q_j·b_ij + r_j) with two roundings. The
 // gradient of batch norm is such a combination of the output's gradient and the
 // input. It panics unless p, q and r are equally long and dst, a and b are
 // equally long and whole rows.
 func CombineRow[T Float](dst, a, p, b, q, r []T) {
 	if len(a) != len(dst) || len(b) != len(dst) || len(p) != len(r) || len(q) != len(r) {
-		badLength(
-			"CombineRow",
-			"dst, a and b equal, p, q and r equal",
-			len(dst),
-			len(a),
-			len(b),
-			len(p),
-			len(q),
-			len(r),
-		)
+		const want = "dst, a and b equal, p, q and r equal"
+		badLength("CombineRow", want, len(dst), len(a), len(b), len(p), len(q), len(r))
 	}
 	cols := len(p)
 	rows := rowsOf("CombineRow", len(dst), cols)
@@ -176,9 +178,8 @@ func CombineRow[T Float](dst, a, p, b, q, r []T) {
 	}
 	if fast[T]() {
 		eachBlock(rows, cols, func(i, j, n, c int) {
-			combineRow(
-				at(dst, i*cols+j), at(a, i*cols+j), at(b, i*cols+j), at(p, j), at(q, j), at(r, j), n, c,
-			)
+			k := i*cols + j
+			combineRow(at(dst, k), at(a, k), at(b, k), at(p, j), at(q, j), at(r, j), n, c)
 		})
 		return
 	}

@@ -3,9 +3,9 @@ package simd
 import "math"
 
 // smoArgs are the arguments of the solver's kernels, for n elements, a positive
-// number of whole vectors. A kernel that looks for the largest value is told in best
-// what it has to reach, and leaves there the largest and in place 1 more than its last
-// place, or 0 if there is none.
+// number of whole vectors. A kernel that looks for the largest value takes the value to
+// reach from best. It stores the largest value there, and in place its last index plus
+// 1, or 0 if no value reaches best.
 type smoArgs struct {
 	f, mask, g *float64
 	a, b       *float32
@@ -16,16 +16,16 @@ type smoArgs struct {
 }
 
 // SubtractArgmax computes f_t -= ka_t·a + kb_t·b and returns the largest
-// f_t + mask_t and its last place, −1 if all are -Inf. It is the update of
+// f_t + mask_t and its last index, −1 if all are -Inf. It is the update of
 // sequential minimal optimisation: mask is 0 where a variable may be chosen next
-// and -Inf elsewhere. Every operation is rounded, the same on all machines. It
+// and -Inf elsewhere. Every operation is rounded in the same way on all machines. It
 // panics if the lengths differ.
-func SubtractArgmax(f, mask []float64, ka, kb []float32, a, b float64) (best float64, at int) {
+func SubtractArgmax(f, mask []float64, ka, kb []float32, a, b float64) (best float64, index int) {
 	if len(mask) != len(f) || len(ka) != len(f) || len(kb) != len(f) {
 		badLength("SubtractArgmax", "all equal", len(f), len(mask), len(ka), len(kb))
 	}
 	best = -math.MaxFloat64
-	at = -1
+	index = -1
 	whole := 0
 	if lanes := smoLanes(); lanes > 0 && len(f) >= lanes {
 		whole = len(f) / lanes * lanes
@@ -41,30 +41,30 @@ func SubtractArgmax(f, mask []float64, ka, kb []float32, a, b float64) (best flo
 		}
 		smoUpdate(&p)
 		best = p.best
-		at = p.place - 1
+		index = p.place - 1
 	}
 	for t := whole; t < len(f); t++ {
 		f[t] -= float64(float64(ka[t])*a) + float64(float64(kb[t])*b)
 		if v := f[t] + mask[t]; v >= best {
 			best = v
-			at = t
+			index = t
 		}
 	}
-	return best, at
+	return best, index
 }
 
-// ArgmaxGain returns the last place of the largest (top − f_t)²/(mask_t − 2k_t) among
-// those with top − f_t > 0, −1 if there is none above 0; a denominator below tiny counts
-// as tiny. It is the choice of the second variable of sequential minimal optimisation
-// for a kernel with k(x, x) = 1: mask is 2 where a variable may be chosen and +Inf
-// elsewhere. Every operation is rounded, the same on all machines. It panics if the
-// lengths differ.
+// ArgmaxGain returns the last index of the largest (top − f_t)²/(mask_t − 2k_t) among
+// those with top − f_t > 0, −1 if there is none above 0. A denominator below tiny counts
+// as tiny. This chooses the second variable in sequential minimal optimisation for a
+// kernel with k(x, x) = 1: mask is 2 where a variable may be chosen and +Inf elsewhere.
+// Every operation is rounded in the same way on all machines. It panics if the lengths
+// differ.
 func ArgmaxGain(f, mask []float64, k []float32, top, tiny float64) int {
 	if len(mask) != len(f) || len(k) != len(f) {
 		badLength("ArgmaxGain", "all equal", len(f), len(mask), len(k))
 	}
 	best := math.SmallestNonzeroFloat64
-	at := -1
+	index := -1
 	whole := 0
 	if lanes := smoLanes(); lanes > 0 && len(f) >= lanes {
 		whole = len(f) / lanes * lanes
@@ -79,22 +79,22 @@ func ArgmaxGain(f, mask []float64, k []float32, top, tiny float64) int {
 		}
 		smoGain(&p)
 		best = p.best
-		at = p.place - 1
+		index = p.place - 1
 	}
 	for t := whole; t < len(f); t++ {
 		if gap := top - f[t]; gap > 0 {
 			// The factor 2 rounds nothing, fused or not.
 			if gain := gap * gap / max(mask[t]-2*float64(k[t]), tiny); gain >= best {
 				best = gain
-				at = t
+				index = t
 			}
 		}
 	}
-	return at
+	return index
 }
 
-// AddRows computes dst_t += ka_t·a, then dst_t += kb_t·b. Every operation is rounded,
-// the same on all machines. It panics if the lengths differ.
+// AddRows computes dst_t += ka_t·a, then dst_t += kb_t·b. Every operation is rounded in
+// the same way on all machines. It panics if the lengths differ.
 func AddRows(dst []float64, ka, kb []float32, a, b float64) {
 	if len(ka) != len(dst) || len(kb) != len(dst) {
 		badLength("AddRows", "all equal", len(dst), len(ka), len(kb))
@@ -118,8 +118,9 @@ func AddRows(dst []float64, ka, kb []float32, a, b float64) {
 }
 
 // ExpScaled replaces every v_i ≥ 0 by exp(s·v_i), s ≤ 0, with an error of about one unit
-// in the last place; below 1e-304, by 0. Single_i becomes that as float32. Every operation
-// is rounded, the same on all machines. It panics if the lengths differ.
+// in the last place; results below 1e-304 become 0. single_i is set to the result as
+// float32. Every operation is rounded in the same way on all machines. It panics if the
+// lengths differ.
 //
 // exp(x) = 2^(n/128)·exp(r) with n the integer nearest to 128x/ln 2: the fraction of n/128
 // indexes a table, its integer part is added to the exponent, and |r| < 0.0028 needs five
@@ -146,8 +147,7 @@ func ExpScaled(v []float64, single []float32, s float64) {
 		})
 	}
 	for i, u := range v[whole:] {
-		// the conversion keeps arm64 from fusing it below
-		x := float64(s * u)
+		x := float64(s * u) // the conversion keeps arm64 from fusing it below
 		e := 0.0
 		if x >= -700 {
 			m := float64(x*per) + magic
@@ -175,8 +175,8 @@ var (
 )
 
 // SquaredDistances sets dst_b = Σ_k (x_k − columns_kb)² for the columns of a row-major
-// matrix [len(x)×16]. Every operation is rounded, the same on all machines, and every sum
-// is in the order of k. It panics if the matrix has another size.
+// matrix [len(x)×16]. Every operation is rounded in the same way on all machines, and
+// every sum is in the order of k. It panics if the matrix has another size.
 func SquaredDistances(dst *[16]float64, columns, x []float64) {
 	if len(columns) != 16*len(x) {
 		badLength("SquaredDistances", "16 times the second", len(columns), len(x))
@@ -199,9 +199,9 @@ func SquaredDistances(dst *[16]float64, columns, x []float64) {
 	}
 }
 
-// Prefetch has the processor bring v into its caches, if it can be told to, and waits for
-// nothing. It is for rows of a large matrix that are about to be read in an order that
-// nothing foresees.
+// Prefetch asks the processor to load v into its caches, where there is an instruction
+// for this, and does not wait. It is for rows of a large matrix that are about to be read
+// in an unpredictable order.
 func Prefetch(v []float32) {
 	if len(v) > 0 && smoLanes() > 0 {
 		prefetch(&smoArgs{a: &v[0], n: len(v)})

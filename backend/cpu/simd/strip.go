@@ -68,8 +68,8 @@ func (s *stripSet) run(family int, p *stripArgs, cols int) {
 	p.y = y
 }
 
-// columns runs a column reduction over all rows of x, in blocks that are short
-// enough for a call. ldy is 0 if y is one row.
+// columns runs a column reduction over all rows of x, in calls that are short
+// enough. ldy is 0 if y is one row.
 func columns[T Float](family int, dst, x, y []T, rows, ldy int) {
 	cols := len(dst)
 	p := stripPool.Get().(*stripArgs)
@@ -124,7 +124,8 @@ func ColDots[T Float](dst, x, y []T) {
 	}
 	clear(dst)
 	for i := range rows {
-		a, b := x[i*len(dst):][:len(dst)], y[i*len(dst):][:len(dst)]
+		a := x[i*len(dst):][:len(dst)]
+		b := y[i*len(dst):][:len(dst)]
 		for j := range dst {
 			dst[j] += a[j] * b[j]
 		}
@@ -162,9 +163,10 @@ func checkIndices(op string, idx []int32, n int) {
 }
 
 // checkRising panics unless every entry of ptr lies between its first and its
-// last, and these between 0 and n.
+// last entry, and these lie between 0 and n.
 func checkRising(op string, ptr []int32, n int) {
-	lo, hi := ptr[0], ptr[len(ptr)-1]
+	lo := ptr[0]
+	hi := ptr[len(ptr)-1]
 	if lo < 0 || hi < lo || int(hi) > n {
 		panic(fmt.Sprintf("simd: %s: ptr runs from %d to %d, want 0 to at most %d", op, lo, hi, n))
 	}
@@ -181,17 +183,18 @@ func checkRising(op string, ptr []int32, n int) {
 //	dst_i = self·x_i + Σ_{k=ptr[i]}^{ptr[i+1]-1} val_k·x_adj[k]
 //
 // A nil val stands for ones. With self = 0 the row x_i is not read and need not
-// exist. The sum runs in the order written, each term one fused multiply-add, or
-// one addition with a nil val; it does not depend on the range of rows. dst is
-// the whole matrix, and only rows lo..hi-1 are written; it must not overlap x.
+// exist. The sum runs in the order written. Each term is one fused multiply-add, or
+// one addition with a nil val. The result does not depend on the range of rows. dst is
+// the whole matrix, but only rows lo..hi-1 are written; it must not overlap x.
 //
-// It panics if dst or x is not whole rows, if a row is missing, if ptr or adj
+// SpMM panics if dst or x is not whole rows, if a row is missing, if ptr or adj
 // point outside, or if val is neither nil nor as long as adj.
 func SpMM[T Float](dst []T, cols, lo, hi int, ptr, adj []int32, val []T, x []T, self T) {
 	rows := rowsOf("SpMM", len(dst), cols)
 	n := rowsOf("SpMM", len(x), cols)
-	if lo < 0 || hi < lo || hi > rows || hi >= len(ptr) && hi > lo || self != 0 && hi > n {
-		panic(fmt.Sprintf("simd: SpMM: rows %d to %d of dst with %d, x with %d, ptr of %d",
+	outside := lo < 0 || hi < lo || hi > rows
+	if outside || hi >= len(ptr) && hi > lo || self != 0 && hi > n {
+		panic(fmt.Sprintf("simd: SpMM: rows %d to %d: dst has %d rows, x %d, ptr %d entries",
 			lo, hi, rows, n, len(ptr)))
 	}
 	if val != nil && len(val) != len(adj) {
@@ -202,32 +205,37 @@ func SpMM[T Float](dst []T, cols, lo, hi int, ptr, adj []int32, val []T, x []T, 
 	}
 	checkRising("SpMM", ptr[lo:hi+1], len(adj))
 	checkIndices("SpMM", adj[ptr[lo]:ptr[hi]], n)
-	if !fast[T]() {
-		for i := lo; i < hi; i++ {
-			d := dst[i*cols:][:cols]
-			if self == 0 {
-				clear(d)
-			} else {
-				for j, v := range x[i*cols:][:cols] {
-					d[j] = self * v
-				}
-			}
-			for k := ptr[i]; k < ptr[i+1]; k++ {
-				row := x[int(adj[k])*cols:][:cols]
-				if val == nil {
-					for j := range d {
-						d[j] += row[j]
-					}
-					continue
-				}
-				w := val[k]
-				for j := range d {
-					d[j] += w * row[j]
-				}
-			}
-		}
+	if fast[T]() {
+		spmm(dst, cols, lo, hi, ptr, adj, val, x, self)
 		return
 	}
+	for i := lo; i < hi; i++ {
+		d := dst[i*cols:][:cols]
+		if self == 0 {
+			clear(d)
+		} else {
+			for j, v := range x[i*cols:][:cols] {
+				d[j] = self * v
+			}
+		}
+		for k := ptr[i]; k < ptr[i+1]; k++ {
+			row := x[int(adj[k])*cols:][:cols]
+			if val == nil {
+				for j := range d {
+					d[j] += row[j]
+				}
+				continue
+			}
+			w := val[k]
+			for j := range d {
+				d[j] += w * row[j]
+			}
+		}
+	}
+}
+
+// spmm is SpMM in assembly, for checked arguments, in calls that are short enough.
+func spmm[T Float](dst []T, cols, lo, hi int, ptr, adj []int32, val []T, x []T, self T) {
 	p := stripPool.Get().(*stripArgs)
 	family := stripSpMM
 	p.ldd = uintptr(4 * cols)
@@ -246,10 +254,10 @@ func SpMM[T Float](dst []T, cols, lo, hi int, ptr, adj []int32, val []T, x []T, 
 	p.flag = 0
 	p.y = nil
 	set := strips()
-	most := int32(max(1, 4*chunk/cols)) // entries of A for one call
+	limit := int32(max(1, 4*chunk/cols)) // entries of A for one call
 	for i := lo; i < hi; {
 		end := min(hi, i+rowBlock(cols))
-		for end > i+1 && ptr[end]-ptr[i] > most {
+		for end > i+1 && ptr[end]-ptr[i] > limit {
 			end = i + (end-i)/2
 		}
 		p.rows = end - i
@@ -258,13 +266,13 @@ func SpMM[T Float](dst []T, cols, lo, hi int, ptr, adj []int32, val []T, x []T, 
 			p.flag = 1
 			p.y = unsafe.Pointer(&x[i*cols])
 		}
-		if ptr[end]-ptr[i] <= most {
+		if ptr[end]-ptr[i] <= limit {
 			p.ptr = unsafe.Pointer(&ptr[i])
 			set.run(family, p, cols)
-		} else { // one long row in parts: each goes on from the sums in dst
+		} else { // one long row in parts: each continues from the sums in dst
 			p.ptr = unsafe.Pointer(&p.part)
 			for k := ptr[i]; k < ptr[end]; k = p.part[1] {
-				p.part = [2]int32{k, k + min(most, ptr[end]-k)}
+				p.part = [2]int32{k, k + min(limit, ptr[end]-k)}
 				set.run(family, p, cols)
 				p.flag = 1
 				p.self = 1
@@ -281,7 +289,7 @@ func SpMM[T Float](dst []T, cols, lo, hi int, ptr, adj []int32, val []T, x []T, 
 }
 
 // GatherRows sets row k of dst to row idx[k] of src, both cols wide. It panics
-// unless dst has len(idx) rows, src is whole rows and has every row asked for.
+// unless dst has len(idx) rows, src is whole rows, and src has every row of idx.
 func GatherRows[T Float](dst, src []T, cols int, idx []int32) {
 	if len(dst) != len(idx)*cols {
 		badLength("GatherRows", "dst of len(idx) rows", len(dst), len(idx), cols)

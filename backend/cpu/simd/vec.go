@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// chunk is the largest number of elements given to one assembly call, so that
-// none runs longer than tens of microseconds.
+// chunk is the largest number of elements in one assembly call. No call then takes
+// longer than tens of microseconds.
 const chunk = 1 << 15
 
 // fast reports whether kernels for T run in assembly.
@@ -16,11 +16,13 @@ func fast[T Float]() bool { return haveAsm && level != Generic && unsafe.Sizeof(
 // at returns the address of s[i] for a T that is float32.
 func at[T Float](s []T, i int) *float32 { return (*float32)(unsafe.Pointer(&s[i])) }
 
+// badLength panics with the lengths of an operation's slices, and what it wants of them.
 func badLength(op string, want string, lens ...int) {
 	panic(fmt.Sprintf("simd: %s: lengths %v, want %s", op, lens, want))
 }
 
-// inChunks calls asm, or reports that the caller must loop.
+// inChunks runs asm over dst and a in chunks and returns true, or returns false if the
+// caller must loop.
 func inChunks[T Float](op string, dst, a []T, asm func(dst, a *float32, n int)) bool {
 	if len(a) != len(dst) {
 		badLength(op, "both equal", len(dst), len(a))
@@ -34,35 +36,39 @@ func inChunks[T Float](op string, dst, a []T, asm func(dst, a *float32, n int)) 
 	return true
 }
 
+// unary sets dst_i = plain(a_i), by asm where it can.
 func unary[T Float](op string, dst, a []T, asm func(dst, a *float32, n int), plain func(T) T) {
-	if !inChunks(op, dst, a, asm) {
-		for i, x := range a {
-			dst[i] = plain(x)
-		}
+	if inChunks(op, dst, a, asm) {
+		return
+	}
+	for i, x := range a {
+		dst[i] = plain(x)
 	}
 }
 
-// binary calls asm, or reports that the caller must loop.
+// binary is inChunks for two inputs.
 func binary[T Float](op string, dst, a, b []T, asm func(dst, a, b *float32, n int)) bool {
 	if len(a) != len(dst) || len(b) != len(dst) {
 		badLength(op, "dst, a and b equal", len(dst), len(a), len(b))
 	}
-	if fast[T]() {
-		for i := 0; i < len(dst); i += chunk {
-			asm(at(dst, i), at(a, i), at(b, i), min(chunk, len(dst)-i))
-		}
-		return true
+	if !fast[T]() {
+		return false
 	}
-	return false
+	for i := 0; i < len(dst); i += chunk {
+		asm(at(dst, i), at(a, i), at(b, i), min(chunk, len(dst)-i))
+	}
+	return true
 }
 
 // Axpy computes y_i += alpha·x_i with one rounding. It panics if the lengths
 // differ.
 func Axpy[T Float](alpha T, x, y []T) {
-	if !inChunks("Axpy", y, x, func(y, x *float32, n int) { axpy(float32(alpha), y, x, n) }) {
-		for i, v := range x {
-			y[i] += alpha * v
-		}
+	asm := func(y, x *float32, n int) { axpy(float32(alpha), y, x, n) }
+	if inChunks("Axpy", y, x, asm) {
+		return
+	}
+	for i, v := range x {
+		y[i] += alpha * v
 	}
 }
 
@@ -70,10 +76,11 @@ func Axpy[T Float](alpha T, x, y []T) {
 // panics if the lengths differ.
 func Axpby[T Float](dst []T, alpha T, a []T, beta T, b []T) {
 	asm := func(dst, a, b *float32, n int) { axpby(float32(alpha), float32(beta), dst, a, b, n) }
-	if !binary("Axpby", dst, a, b, asm) {
-		for i := range dst {
-			dst[i] = alpha*a[i] + T(beta*b[i])
-		}
+	if binary("Axpby", dst, a, b, asm) {
+		return
+	}
+	for i := range dst {
+		dst[i] = alpha*a[i] + T(beta*b[i])
 	}
 }
 
@@ -102,61 +109,67 @@ func Scale[T Float](dst []T, alpha T, a []T) {
 
 // Add computes dst_i = a_i + b_i. It panics if the lengths differ.
 func Add[T Float](dst, a, b []T) {
-	if !binary("Add", dst, a, b, add) {
-		for i := range dst {
-			dst[i] = a[i] + b[i]
-		}
+	if binary("Add", dst, a, b, add) {
+		return
+	}
+	for i := range dst {
+		dst[i] = a[i] + b[i]
 	}
 }
 
 // Sub computes dst_i = a_i - b_i. It panics if the lengths differ.
 func Sub[T Float](dst, a, b []T) {
-	if !binary("Sub", dst, a, b, sub) {
-		for i := range dst {
-			dst[i] = a[i] - b[i]
-		}
+	if binary("Sub", dst, a, b, sub) {
+		return
+	}
+	for i := range dst {
+		dst[i] = a[i] - b[i]
 	}
 }
 
 // Mul computes dst_i = a_i·b_i. It panics if the lengths differ.
 func Mul[T Float](dst, a, b []T) {
-	if !binary("Mul", dst, a, b, mul) {
-		for i := range dst {
-			dst[i] = a[i] * b[i]
-		}
+	if binary("Mul", dst, a, b, mul) {
+		return
+	}
+	for i := range dst {
+		dst[i] = a[i] * b[i]
 	}
 }
 
 // Div computes dst_i = a_i/b_i. It panics if the lengths differ.
 func Div[T Float](dst, a, b []T) {
-	if !binary("Div", dst, a, b, div) {
-		for i := range dst {
-			dst[i] = a[i] / b[i]
-		}
+	if binary("Div", dst, a, b, div) {
+		return
+	}
+	for i := range dst {
+		dst[i] = a[i] / b[i]
 	}
 }
 
 // Maximum computes dst_i = max(a_i, b_i), NaN if either is. It panics if the
 // lengths differ.
 func Maximum[T Float](dst, a, b []T) {
-	if !binary("Maximum", dst, a, b, maximum) {
-		for i := range dst {
-			dst[i] = max(a[i], b[i])
-		}
+	if binary("Maximum", dst, a, b, maximum) {
+		return
+	}
+	for i := range dst {
+		dst[i] = max(a[i], b[i])
 	}
 }
 
 // Greater computes dst_i = 1 if a_i > b_i, else 0. A NaN is not greater, and
 // nothing is greater than it. It panics if the lengths differ.
 func Greater[T Float](dst, a, b []T) {
-	if !binary("Greater", dst, a, b, greater) {
-		for i := range dst {
-			var y T
-			if a[i] > b[i] {
-				y = 1
-			}
-			dst[i] = y
+	if binary("Greater", dst, a, b, greater) {
+		return
+	}
+	for i := range dst {
+		var y T
+		if a[i] > b[i] {
+			y = 1
 		}
+		dst[i] = y
 	}
 }
 
@@ -164,14 +177,15 @@ func Greater[T Float](dst, a, b []T) {
 // is the output's gradient and b the input or the output. It panics if the
 // lengths differ.
 func Gate[T Float](dst, a, b []T) {
-	if !binary("Gate", dst, a, b, gate) {
-		for i := range dst {
-			y := a[i]
-			if !(b[i] > 0) {
-				y = 0
-			}
-			dst[i] = y
+	if binary("Gate", dst, a, b, gate) {
+		return
+	}
+	for i := range dst {
+		y := a[i]
+		if !(b[i] > 0) {
+			y = 0
 		}
+		dst[i] = y
 	}
 }
 

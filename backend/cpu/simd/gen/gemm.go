@@ -65,16 +65,34 @@ func rowAddr(r int) string {
 	panic("gen: a GEMM tile has at most 14 rows")
 }
 
+// gemmTile is what a tile kernel for amd64 is written with: the size of the tile, in
+// rows and vectors, and its registers.
+type gemmTile struct {
+	*out
+	el     elem
+	mr, nv int
+}
+
+// acc returns the register of vector j of row r.
+func (t *gemmTile) acc(r, j int) string { return t.isa.v(r*t.nv + j) }
+
+// b returns one of the two registers for B, alpha and beta.
+func (t *gemmTile) b(j int) string { return t.isa.v(2*t.isa.mr + j) }
+
+// tmp returns one of the two temporary registers.
+func (t *gemmTile) tmp(i int) string { return t.isa.v(2*t.isa.mr + 2 + i%2) }
+
+// c returns the operand of vector j of C's row.
+func (t *gemmTile) c(j int) string { return fmt.Sprintf("%d(DX)", j*t.isa.bytes) }
+
+// gemmKernel writes a tile kernel for amd64 and returns its name.
 func gemmKernel(o *out, el elem, mr, nv int) string {
 	s := o.isa
-	lanes := s.bytes / el.size
-	name := fmt.Sprintf("%sgemm%dx%d%s", el.prefix, mr, nv*lanes, s.name)
-	o.fn(fmt.Sprintf("%s: tiles of %d rows and %d columns, see gemmArgs.", name, mr, nv*lanes),
-		name, "(p *gemmArgs)", 8)
-
-	acc := func(r, j int) string { return s.v(r*nv + j) }
-	b := func(j int) string { return s.v(2*s.mr + j) }
-	tmp := func(i int) string { return s.v(2*s.mr + 2 + i%2) }
+	t := &gemmTile{out: o, el: el, mr: mr, nv: nv}
+	cols := nv * s.bytes / el.size
+	name := fmt.Sprintf("%sgemm%dx%d%s", el.prefix, mr, cols, s.name)
+	doc := fmt.Sprintf("%s: tiles of %d rows and %d columns, see gemmArgs.", name, mr, cols)
+	o.fn(doc, name, "(p *gemmArgs)", 8)
 	tile := o.l("tile")
 	loop := o.l("loop")
 
@@ -83,123 +101,135 @@ func gemmKernel(o *out, el elem, mr, nv int) string {
 	o.p("LEAQ (R9)(R9*2), R10")
 	o.p("LEAQ (R9)(R9*4), R11")
 	o.p("%s:", tile)
-	o.p("MOVQ R14, SI")
-	if mr > 7 {
-		o.p("LEAQ (SI)(R9*8), R8")
-		o.p("SUBQ R9, R8")
-	}
-	o.fields("gemmArgs", "b", "BX", "k", "CX", "ldc", "AX")
-	o.p("MOVQ DX, R15")
-	for range mr {
-		for j := 0; j < nv*s.bytes; j += 64 {
-			o.p("PREFETCHT0 %d(R15)", j)
-		}
-		o.p("ADDQ AX, R15")
-	}
-	o.fields("gemmArgs", "ahead", "AX")
-	o.p("ADDQ R14, AX")
-	for i := range mr * nv {
-		if i < 16 {
-			o.p("VXORPS X%d, X%d, X%d", i, i, i)
-		} else {
-			o.p("VPXORD Z%d, Z%d, Z%d", i, i, i)
-		}
-	}
+	t.begin()
 	o.p("%s:", loop)
-	for j := range nv {
-		o.p("VMOVU%s %d(BX), %s", el.ps, j*s.bytes, b(j))
-	}
-	o.p("ADDQ R13, BX")
-	for r := range mr {
-		o.p("VBROADCAST%s %s, %s", el.ss, rowAddr(r), tmp(r))
-		for j := range nv {
-			if el == pair {
-				o.dotPairs(2*s.mr+j, 2*s.mr+2+r%2, r*nv+j)
-			} else {
-				o.p("VFMADD231%s %s, %s, %s", el.ps, b(j), tmp(r), acc(r, j))
-			}
-		}
-	}
-	o.p("PREFETCHT0 (AX)")
-	o.p("ADDQ gemmArgs_aheadStep(DI), AX")
-	o.p("ADDQ R12, SI")
-	if mr > 7 {
-		o.p("ADDQ R12, R8")
-	}
+	t.step()
 	o.take(1, "CX", "NZ", loop)
-
-	// The tile is complete. C = acc, C = alpha·acc or C = beta·C + alpha·acc.
-	alpha := b(0)
-	beta := b(1)
-	t := tmp(0)
-	scale := o.l("scale")
-	update := o.l("update")
-	next := o.l("next")
-	o.fields("gemmArgs", "mode", "CX", "ldc", "AX")
-	o.p("VBROADCAST%s gemmArgs_alpha(DI), %s", el.ss, alpha)
-	o.p("VBROADCAST%s gemmArgs_beta(DI), %s", el.ss, beta)
-	if s.reg == "Z" {
-		o.p("KMOVW gemmArgs_mask(DI), K1")
-	} else {
-		o.fields("gemmArgs", "maskVec", "BX")
-		o.p("VMOVDQU (BX), Y15")
-	}
-	at := func(j int) string { return fmt.Sprintf("%d(DX)", j*s.bytes) }
-	writeBack := func(masked bool) {
-		sc := scale
-		up := update
-		if !masked && s.reg == "Y" {
-			sc = o.l("scale")
-			up = o.l("update")
-		}
-		for mode := range 3 {
-			switch mode {
-			case 0:
-				o.p("CMPQ CX, $const_gemmScale")
-				o.p("JEQ %s", sc)
-				o.p("JGT %s", up)
-			case 1:
-				o.p("%s:", sc)
-			case 2:
-				o.p("%s:", up)
-			}
-			for r := range mr {
-				for j := range nv {
-					last := masked && j == nv-1
-					switch mode {
-					case 0:
-						o.store(el.ps, acc(r, j), at(j), last)
-					case 1:
-						o.p("VMUL%s %s, %s, %s", el.ps, alpha, acc(r, j), acc(r, j))
-						o.store(el.ps, acc(r, j), at(j), last)
-					case 2:
-						o.load(el.ps, at(j), t, last)
-						o.p("VMUL%s %s, %s, %s", el.ps, beta, t, t)
-						o.p("VFMADD231%s %s, %s, %s", el.ps, alpha, acc(r, j), t)
-						o.store(el.ps, t, at(j), last)
-					}
-				}
-				o.p("ADDQ AX, DX")
-			}
-			if mode < 2 || !masked {
-				o.p("JMP %s", next)
-			}
-		}
-	}
-	if s.reg == "Y" {
-		// VMASKMOV stores are slow: full vectors go without.
-		part := o.l("part")
-		o.p("CMPQ gemmArgs_mask(DI), $0")
-		o.p("JNE %s", part)
-		writeBack(false)
-		o.p("%s:", part)
-	}
-	writeBack(true)
-	o.p("%s:", next)
+	t.finish()
 	o.p("ADDQ gemmArgs_aStep(DI), R14")
 	o.p("DECQ gemmArgs_tiles(DI)")
 	o.p("JNZ %s", tile)
 	o.p("VZEROUPPER")
 	o.p("RET")
 	return name
+}
+
+// begin sets the pointers of a tile, prefetches its C, and clears the sums.
+func (t *gemmTile) begin() {
+	t.p("MOVQ R14, SI")
+	if t.mr > 7 {
+		t.p("LEAQ (SI)(R9*8), R8")
+		t.p("SUBQ R9, R8")
+	}
+	t.fields("gemmArgs", "b", "BX", "k", "CX", "ldc", "AX")
+	t.p("MOVQ DX, R15")
+	for range t.mr {
+		for j := 0; j < t.nv*t.isa.bytes; j += 64 {
+			t.p("PREFETCHT0 %d(R15)", j)
+		}
+		t.p("ADDQ AX, R15")
+	}
+	t.fields("gemmArgs", "ahead", "AX")
+	t.p("ADDQ R14, AX")
+	for i := range t.mr * t.nv {
+		if i < 16 {
+			t.p("VXORPS X%d, X%d, X%d", i, i, i)
+		} else {
+			t.p("VPXORD Z%d, Z%d, Z%d", i, i, i)
+		}
+	}
+}
+
+// step adds the products of one k.
+func (t *gemmTile) step() {
+	for j := range t.nv {
+		t.p("VMOVU%s %d(BX), %s", t.el.ps, j*t.isa.bytes, t.b(j))
+	}
+	t.p("ADDQ R13, BX")
+	first := 2 * t.isa.mr // the number of register b(0)
+	for r := range t.mr {
+		t.p("VBROADCAST%s %s, %s", t.el.ss, rowAddr(r), t.tmp(r))
+		for j := range t.nv {
+			if t.el == pair {
+				t.dotPairs(first+j, first+2+r%2, r*t.nv+j)
+			} else {
+				t.p("VFMADD231%s %s, %s, %s", t.el.ps, t.b(j), t.tmp(r), t.acc(r, j))
+			}
+		}
+	}
+	t.p("PREFETCHT0 (AX)")
+	t.p("ADDQ gemmArgs_aheadStep(DI), AX")
+	t.p("ADDQ R12, SI")
+	if t.mr > 7 {
+		t.p("ADDQ R12, R8")
+	}
+}
+
+// finish writes the complete tile to C.
+func (t *gemmTile) finish() {
+	scale := t.l("scale")
+	update := t.l("update")
+	next := t.l("next")
+	t.fields("gemmArgs", "mode", "CX", "ldc", "AX")
+	t.p("VBROADCAST%s gemmArgs_alpha(DI), %s", t.el.ss, t.b(0))
+	t.p("VBROADCAST%s gemmArgs_beta(DI), %s", t.el.ss, t.b(1))
+	if t.isa.reg == "Z" {
+		t.p("KMOVW gemmArgs_mask(DI), K1")
+		t.writeBack(scale, update, next, true)
+	} else {
+		t.fields("gemmArgs", "maskVec", "BX")
+		t.p("VMOVDQU (BX), Y15")
+		// VMASKMOV stores are slow: full vectors go without.
+		part := t.l("part")
+		t.p("CMPQ gemmArgs_mask(DI), $0")
+		t.p("JNE %s", part)
+		t.writeBack(t.l("scale"), t.l("update"), next, false)
+		t.p("%s:", part)
+		t.writeBack(scale, update, next, true)
+	}
+	t.p("%s:", next)
+}
+
+// writeBack writes the three modes, with labels for the last two: C = acc, C = alpha·acc
+// and C = beta·C + alpha·acc. Each then jumps to next, except the last one of a kernel.
+func (t *gemmTile) writeBack(scale, update, next string, masked bool) {
+	ps := t.el.ps
+	t.p("CMPQ CX, $const_gemmScale")
+	t.p("JEQ %s", scale)
+	t.p("JGT %s", update)
+	t.eachVector(masked, func(r, j int, partial bool) {
+		t.store(ps, t.acc(r, j), t.c(j), partial)
+	})
+	t.p("JMP %s", next)
+
+	t.p("%s:", scale)
+	t.eachVector(masked, func(r, j int, partial bool) {
+		acc := t.acc(r, j)
+		t.p("VMUL%s %s, %s, %s", ps, t.b(0), acc, acc)
+		t.store(ps, acc, t.c(j), partial)
+	})
+	t.p("JMP %s", next)
+
+	t.p("%s:", update)
+	sum := t.tmp(0)
+	t.eachVector(masked, func(r, j int, partial bool) {
+		t.load(ps, t.c(j), sum, partial)
+		t.p("VMUL%s %s, %s, %s", ps, t.b(1), sum, sum)
+		t.p("VFMADD231%s %s, %s, %s", ps, t.b(0), t.acc(r, j), sum)
+		t.store(ps, sum, t.c(j), partial)
+	})
+	if !masked {
+		t.p("JMP %s", next)
+	}
+}
+
+// eachVector calls f for the vectors of the tile, row by row of C. partial is set for
+// the last vector of a row if masked is.
+func (t *gemmTile) eachVector(masked bool, f func(r, j int, partial bool)) {
+	for r := range t.mr {
+		for j := range t.nv {
+			f(r, j, masked && j == t.nv-1)
+		}
+		t.p("ADDQ AX, DX")
+	}
 }

@@ -10,8 +10,8 @@ import (
 var negInf = math.Inf(-1)
 
 // reduction describes a kernel that reduces slices of float32 to one number.
-// Element i goes to lane i mod lanes, whatever the instruction set, and the lanes
-// are folded in halves: 64, 32, … 1.
+// Element i goes to lane i mod lanes on every instruction set, and the lanes are folded
+// in halves: 64, 32, … 1.
 type reduction struct {
 	name, doc string
 	scal      []string
@@ -161,17 +161,10 @@ func (x *reduction) write(o *out) {
 		}
 	}
 	if x.nan {
-		switch s.reg {
-		case "Z":
-			o.p("KXORW K3, K3, K3")
-		case "Y":
-			o.p("VXORPS Y13, Y13, Y13")
-			top = 12
-		case "V":
-			o.ins("VXORPS", "V31", "V31", "V31")
-			top--
-		}
+		top = o.clearNaN(top)
 	}
+
+	// Whole blocks of x.lanes elements.
 	o.take(x.lanes, count, "LT", "rest"+name)
 	o.p("block%s:", name)
 	for j := range n {
@@ -185,6 +178,8 @@ func (x *reduction) write(o *out) {
 		o.add(4*x.lanes, "AX")
 	}
 	o.take(x.lanes, count, "GE", "block"+name)
+
+	// Whole vectors of the last block, then a partial one.
 	o.p("rest%s:", name)
 	o.add(x.lanes, count)
 	if o.arm64() {
@@ -209,28 +204,11 @@ func (x *reduction) write(o *out) {
 		x.vector(window(), reg, j, acc(j), true, top)
 		o.p("JMP fold%s", name)
 	}
+
 	o.p("fold%s:", name)
 	x.foldLanes(window(), n, acc)
 	if x.nan {
-		switch s.reg {
-		case "Z":
-			o.p("KORTESTW K3, K3")
-			o.p("JZ number%s", name)
-		case "Y":
-			o.p("VPTEST Y13, Y13")
-			o.p("JZ number%s", name)
-		case "V":
-			o.p("WORD $0x%08x // UMAXV V31.S4, V31", 0x6eb0a800|31<<5|31)
-			o.p("FMOVS F31, R10")
-			o.p("CBZW R10, number%s", name)
-		}
-		nan := o.konst("nan", 0x7fc00000)
-		if o.arm64() {
-			o.loadQ(nan, "V0")
-		} else {
-			o.p("VMOVSS %s, X0", nan)
-		}
-		o.p("number%s:", name)
+		o.restoreNaN(name)
 	}
 	if o.arm64() {
 		o.p("FMOVS F0, ret+%d(FP)", a.frame())
@@ -241,8 +219,91 @@ func (x *reduction) write(o *out) {
 	o.p("RET")
 }
 
-// vector adds vector j of the block at the registers reg, or what there is of it, to acc.
-func (x *reduction) vector(k *kc, reg map[string]string, j int, acc string, part bool, top int) {
+// clearNaN clears the lanes where a NaN was seen. It returns the number of the highest
+// register that is left, of top.
+func (o *out) clearNaN(top int) int {
+	switch o.isa.reg {
+	case "Z":
+		o.p("KXORW K3, K3, K3")
+	case "Y":
+		o.p("VXORPS Y13, Y13, Y13")
+		return 12
+	case "V":
+		o.ins("VXORPS", "V31", "V31", "V31")
+		return top - 1
+	}
+	return top
+}
+
+// noteNaN marks the lanes where the vector v is NaN.
+func (k *kc) noteNaN(v string) {
+	switch k.isa.reg {
+	case "Z":
+		k.p("VCMPPS $%d, %s, %s, K2", isNaN, v, v)
+		k.p("KORW K2, K3, K3")
+	case "Y":
+		k.p("VCMPPS $%d, %s, %s, %s", isNaN, v, v, k.r("mask"))
+		k.p("VORPS %s, Y13, Y13", k.r("mask"))
+	case "V":
+		k.ins("FCMEQ", v, v, k.r("mask"))
+		k.ins("ORN", k.r("mask"), "V31", "V31")
+	}
+}
+
+// restoreNaN makes the result NaN if one was seen.
+func (o *out) restoreNaN(name string) {
+	switch o.isa.reg {
+	case "Z":
+		o.p("KORTESTW K3, K3")
+		o.p("JZ number%s", name)
+	case "Y":
+		o.p("VPTEST Y13, Y13")
+		o.p("JZ number%s", name)
+	case "V":
+		o.p("WORD $0x%08x // UMAXV V31.S4, V31", 0x6eb0a800|31<<5|31)
+		o.p("FMOVS F31, R10")
+		o.p("CBZW R10, number%s", name)
+	}
+	nan := o.konst("nan", 0x7fc00000)
+	if o.arm64() {
+		o.loadQ(nan, "V0")
+	} else {
+		o.p("VMOVSS %s, X0", nan)
+	}
+	o.p("number%s:", name)
+}
+
+// input loads the vector at mem, or with part what there is of it, into the register
+// of in. Missing lanes become pad, or 0 if that is empty.
+func (k *kc) input(in, mem, pad string, part bool) {
+	v := k.r(in)
+	switch {
+	case k.arm64() && !part:
+		k.loadQ(mem, v)
+	case k.arm64():
+		k.loadPart(mem, v, "R10")
+		if pad != "" {
+			k.exists("mask")
+			k.ins("VBLEND", k.operand(pad), v, k.r("mask"))
+			k.mov(in, "mask")
+		}
+	case part && pad != "" && k.isa.reg == "Z":
+		k.p("VMOVUPS %s, %s", pad, v)
+		k.p("VMOVUPS %s, K1, %s", mem, v)
+	default:
+		k.load("PS", mem, v, part)
+		if part && pad != "" {
+			k.p("VMOVUPS %s, %s", pad, k.r("pad"))
+			k.p("VBLENDVPS Y15, %s, %s, %s", v, k.r("pad"), v)
+		}
+	}
+}
+
+// vector adds vector j of the block to acc, or with part what there is of it. The block
+// is at the registers reg.
+func (x *reduction) vector(
+	k *kc, reg map[string]string, j int, acc string, part bool, top int,
+) {
 	o := k.out
 	s := k.isa
 	place := func(p string) string {
@@ -252,46 +313,15 @@ func (x *reduction) vector(k *kc, reg map[string]string, j int, acc string, part
 		}
 		return fmt.Sprintf("%d(%s)%s", j*s.bytes, reg[p], o.pick("(AX*1)", ""))
 	}
-	for _, in := range x.in {
+	for _, name := range x.in {
 		pad := ""
 		if x.pad != nil && (part || !o.arm64()) {
 			pad = x.pad(o)
 		}
-		mem := place(in)
-		switch {
-		case o.arm64() && !part:
-			o.loadQ(mem, k.r(in))
-		case o.arm64():
-			o.loadPart(mem, k.r(in), "R10")
-			if pad != "" {
-				k.exists("mask")
-				k.ins("VBLEND", k.operand(pad), k.r(in), k.r("mask"))
-				k.mov(in, "mask")
-			}
-		case part && pad != "" && s.reg == "Z":
-			o.p("VMOVUPS %s, %s", pad, k.r(in))
-			o.p("VMOVUPS %s, K1, %s", mem, k.r(in))
-		default:
-			o.load("PS", mem, k.r(in), part)
-			if part && pad != "" {
-				o.p("VMOVUPS %s, %s", pad, k.r("pad"))
-				o.p("VBLENDVPS Y15, %s, %s, %s", k.r(in), k.r("pad"), k.r(in))
-			}
-		}
+		k.input(name, place(name), pad, part)
 	}
 	if x.nan {
-		in := k.r(x.in[0])
-		switch s.reg {
-		case "Z":
-			o.p("VCMPPS $%d, %s, %s, K2", isNaN, in, in)
-			o.p("KORW K2, K3, K3")
-		case "Y":
-			o.p("VCMPPS $%d, %s, %s, %s", isNaN, in, in, k.r("mask"))
-			o.p("VORPS %s, Y13, Y13", k.r("mask"))
-		case "V":
-			k.ins("FCMEQ", in, in, k.r("mask"))
-			k.ins("ORN", k.r("mask"), "V31", "V31")
-		}
+		k.noteNaN(k.r(x.in[0]))
 	}
 	if part && x.fold == "VADDPS" && len(x.scal) > 0 {
 		// e^c of the lanes that do not exist must not count.
@@ -326,8 +356,8 @@ func (x *reduction) vector(k *kc, reg map[string]string, j int, acc string, part
 	}
 }
 
-// foldLanes folds n accumulators, and the lanes of what they become, in halves into the
-// first lane of the first.
+// foldLanes folds n accumulators in halves into the first one, then its lanes in halves
+// into the first lane.
 func (x *reduction) foldLanes(k *kc, n int, acc func(j int) string) {
 	o := k.out
 	s := k.isa
