@@ -15,6 +15,7 @@ func binary(name, doc string, f func(k *kc)) kernel {
 	}
 }
 
+// unary returns the kernel dst = f(a), which uses that many registers.
 func unary(name, doc string, regs int, f func(k *kc)) kernel {
 	return kernel{
 		name:   name,
@@ -27,7 +28,7 @@ func unary(name, doc string, regs int, f func(k *kc)) kernel {
 	}
 }
 
-// ofRow and ofCol turn dst = f(a, b) into the form where b is a row or a column.
+// ofRow returns the kernel dst = f(a, b) in the form where b is a row.
 func ofRow(name, doc string, f func(k *kc)) kernel {
 	return kernel{
 		name:   name,
@@ -41,6 +42,7 @@ func ofRow(name, doc string, f func(k *kc)) kernel {
 	}
 }
 
+// ofCol returns the kernel dst = f(a, b) in the form where b is a column.
 func ofCol(name, doc string, f func(k *kc)) kernel {
 	return kernel{
 		name:   name,

@@ -3,10 +3,9 @@
 // them. Run it with go generate; a test compares its output with the files in
 // the repository.
 //
-// The files are text made by small functions, one for every family, that get an
-// instruction set ([isa]) and an element type ([elem]). Register numbers, the
-// vector width and the mnemonics' suffix are the only differences between the
-// members of a family, which is why they are not written by hand.
+// Small functions, one for every family, write the files for an instruction set
+// ([isa]) and an element type ([elem]). The members of a family differ only in register
+// numbers, the vector width and the mnemonics' suffix, so nobody writes them by hand.
 package main
 
 import (
@@ -67,12 +66,12 @@ var (
 		ss:     "SD",
 		size:   8,
 	}
-	pair = elem{
+	pair = elem{ // of bfloat16, in inputs; sums are single
 		prefix: "b",
 		ps:     "PS",
 		ss:     "SS",
 		size:   4,
-	} // of bfloat16, in inputs; sums are single
+	}
 )
 
 // out collects the text of one assembly file and the declarations of its
@@ -96,8 +95,10 @@ func (o *out) p(format string, args ...any) {
 	o.WriteByte('\n')
 }
 
+// arm64 reports whether the file is for arm64.
 func (o *out) arm64() bool { return o.isa.reg == "V" }
 
+// pick returns the text for the file's architecture.
 func (o *out) pick(amd64, arm64 string) string {
 	if o.arm64() {
 		return arm64
@@ -128,7 +129,7 @@ func (o *out) add(x any, dst string) {
 	o.p("%s %s, %s", o.pick("ADDQ", "ADD"), x, dst)
 }
 
-// take writes reg -= n and a jump, on how reg then compares with 0.
+// take writes reg -= n and a jump that depends on how reg then compares with 0.
 func (o *out) take(n int, reg, cond, to string) {
 	switch {
 	case o.arm64():
@@ -141,8 +142,8 @@ func (o *out) take(n int, reg, cond, to string) {
 	o.p("%s%s %s", o.pick("J", "B"), cond, to)
 }
 
-// load writes v = the vector at mem, where masked without the lanes that the mask does
-// not have, which become 0. The mask is K1 or Y15. ps is the mnemonics' suffix.
+// load writes v = the vector at mem. If masked, lanes outside the mask, K1 or Y15,
+// become 0. ps is the mnemonics' suffix.
 func (o *out) load(ps, mem, v string, masked bool) {
 	switch {
 	case !masked:
@@ -154,7 +155,7 @@ func (o *out) load(ps, mem, v string, masked bool) {
 	}
 }
 
-// store writes to mem what load reads.
+// store writes v to mem; if masked, only the lanes of the mask.
 func (o *out) store(ps, v, mem string, masked bool) {
 	switch {
 	case !masked:
@@ -177,7 +178,7 @@ func (o *out) fn(doc, name, sig string, frame int) {
 	o.decls = append(o.decls, fmt.Sprintf("//go:noescape\nfunc %s%s\n", name, sig))
 }
 
-// l returns a label that is new in this file.
+// l returns a label that is unique in this file.
 func (o *out) l(stem string) string {
 	o.label++
 	return fmt.Sprintf("%s%d", stem, o.label)
@@ -197,6 +198,7 @@ type family struct {
 	write func(o *out) string
 }
 
+// families returns the files of an instruction set.
 func families(s isa) []family {
 	if s.reg == "V" {
 		return []family{{"gemm", gemmFile}, {"vec", vecFile}, {"strip", stripFile}}
@@ -204,6 +206,7 @@ func families(s isa) []family {
 	return []family{{"gemm", gemmFile}, {"vec", vecFile}, {"strip", stripFile}, {"smo", smoFile}}
 }
 
+// files returns the text of every generated file by its name.
 func files() map[string][]byte {
 	m := map[string][]byte{}
 	amd64, arm64, noasm := dispatch()

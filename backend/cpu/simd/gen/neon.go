@@ -11,12 +11,8 @@ import (
 func neonKernel(o *out, el elem, mr, nv int) string {
 	nq := 2 * nv // registers of a row
 	name := fmt.Sprintf("%sgemm%dx%dNEON", el.prefix, mr, nq*16/el.size)
-	o.fn(
-		fmt.Sprintf("%s: tiles of %d rows and %d columns, see gemmArgs.", name, mr, nq*16/el.size),
-		name,
-		"(p *gemmArgs)",
-		8,
-	)
+	doc := fmt.Sprintf("%s: tiles of %d rows and %d columns, see gemmArgs.", name, mr, nq*16/el.size)
+	o.fn(doc, name, "(p *gemmArgs)", 8)
 	arr := "S4"
 	if el.size == 8 {
 		arr = "D2"

@@ -89,13 +89,8 @@ func (o *out) neonShift(mn string, count int, n, d string) {
 		o.p("VSHL $%d, %s.S4, %s.S4", count, n, d)
 		return
 	}
-	o.p(
-		"WORD $0x%08x // SSHR $%d, %s.S4, %s.S4",
-		0x4f000400|uint32(64-count)<<16|number(n)<<5|number(d),
-		count,
-		n,
-		d,
-	)
+	word := 0x4f000400 | uint32(64-count)<<16 | number(n)<<5 | number(d)
+	o.p("WORD $0x%08x // SSHR $%d, %s.S4, %s.S4", word, count, n, d)
 }
 
 func (o *out) loadQ(mem, reg string)  { o.p("FMOVQ %s, F%d", mem, number(reg)) }

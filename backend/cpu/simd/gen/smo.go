@@ -16,11 +16,11 @@ const (
 	greaterThan  = 0x1e
 )
 
-// smoAhead is how many bytes ahead the kernels that meet most rows for the first time
-// prefetch them: the processor stops at each page.
+// smoAhead is the number of bytes by which kernels prefetch rows that are mostly not in
+// the caches yet: the processor's own prefetching stops at each page.
 const smoAhead = 512
 
-// solver lists the kernels, which arm64 has not.
+// solver lists the kernels, which arm64 lacks.
 var solver = []string{"smoUpdate", "smoGain", "smoAdd", "smoExp", "smoSquares", "prefetch"}
 
 func smoFile(o *out) string {
@@ -39,6 +39,7 @@ func smoFile(o *out) string {
 	return ""
 }
 
+// smoFill sets all lanes of register v to x.
 func smoFill(o *out, s isa, v int, x float64) {
 	o.p("MOVQ $%#x, AX // %v", math.Float64bits(x), x)
 	o.p("VMOVQ AX, X%d", v)
@@ -174,33 +175,27 @@ func smoCompare(o *out, s isa, i, how, with int) {
 	}
 }
 
+// smoUpdate writes the kernel of that name, see its doc.
 func smoUpdate(o *out, s isa) {
-	name := smoBegin(
-		o,
-		"smoUpdate",
-		"f_t -= a_t·x + b_t·y, and the last largest f_t + mask_t, over whole vectors.",
-		"f",
-		"mask",
-		"a",
-		"b",
-	)
+	const doc = "f_t -= a_t·x + b_t·y, and the last largest f_t + mask_t, over whole vectors."
+	name := smoBegin(o, "smoUpdate", doc, "f", "mask", "a", "b")
 	o.p("VMOVAPD %s, %s", s.v(2), s.v(6))
 	smoLoop(o, s, name, func(vectors int) {
 		o.p("PREFETCHT0 %d(R9)(AX*4)", smoAhead)
 		for i := range vectors {
-			at := i * s.bytes
+			offset := i * s.bytes
 			f := 8 + 3*i
 			b := 9 + 3*i
 			a := 10 + 3*i
-			o.p("VCVTPS2PD %d(R8)(AX*4), %s", at/2, s.v(a))
-			o.p("VCVTPS2PD %d(R9)(AX*4), %s", at/2, s.v(b))
+			o.p("VCVTPS2PD %d(R8)(AX*4), %s", offset/2, s.v(a))
+			o.p("VCVTPS2PD %d(R9)(AX*4), %s", offset/2, s.v(b))
 			o.p("VMULPD %s, %s, %s", s.v(0), s.v(a), s.v(a))
 			o.p("VMULPD %s, %s, %s", s.v(1), s.v(b), s.v(b))
 			o.p("VADDPD %s, %s, %s", s.v(b), s.v(a), s.v(a))
-			o.p("VMOVUPD %d(SI)(AX*8), %s", at, s.v(f))
+			o.p("VMOVUPD %d(SI)(AX*8), %s", offset, s.v(f))
 			o.p("VSUBPD %s, %s, %s", s.v(a), s.v(f), s.v(f))
-			o.p("VMOVUPD %s, %d(SI)(AX*8)", s.v(f), at)
-			o.p("VADDPD %d(BX)(AX*8), %s, %s", at, s.v(f), s.v(f))
+			o.p("VMOVUPD %s, %d(SI)(AX*8)", s.v(f), offset)
+			o.p("VADDPD %d(BX)(AX*8), %s, %s", offset, s.v(f), s.v(f))
 			smoCompare(o, s, i, greaterEqual, 6)
 		}
 		o.p("%s:", smoNote(o, s, name, vectors, func(int) {}))
@@ -208,16 +203,11 @@ func smoUpdate(o *out, s isa) {
 	smoReturn(o, s, 2)
 }
 
+// smoGain writes the kernel of that name, see its doc.
 func smoGain(o *out, s isa) {
-	name := smoBegin(
-		o,
-		"smoGain",
-		"the last largest g²/q > 0, g = x - f_t > 0, q = mask_t - 2a_t or y if that is less, over whole "+
-			"vectors.",
-		"f",
-		"mask",
-		"a",
-	)
+	const doc = "the last largest g²/q > 0, g = x - f_t > 0, q = mask_t - 2a_t or y if that is less, " +
+		"over whole vectors."
+	name := smoBegin(o, "smoGain", doc, "f", "mask", "a")
 	smoFill(o, s, 4, 2)
 	o.p("VXORPD X5, X5, X5")
 	o.p("VXORPD X6, X6, X6")
@@ -229,15 +219,15 @@ func smoGain(o *out, s isa) {
 	smoLoop(o, s, name, func(vectors int) {
 		o.p("PREFETCHT0 %d(R8)(AX*4)", smoAhead)
 		for i := range vectors {
-			at := i * s.bytes
+			offset := i * s.bytes
 			g := 8 + 3*i
 			q := 9 + 3*i
 			t := 10 + 3*i
-			o.p("VSUBPD %d(SI)(AX*8), %s, %s", at, s.v(0), s.v(g))
+			o.p("VSUBPD %d(SI)(AX*8), %s, %s", offset, s.v(0), s.v(g))
 			o.p("VMAXPD %s, %s, %s", s.v(5), s.v(g), s.v(g))
 			o.p("VMULPD %s, %s, %s", s.v(g), s.v(g), s.v(g))
-			o.p("VCVTPS2PD %d(R8)(AX*4), %s", at/2, s.v(t))
-			o.p("VMOVUPD %d(BX)(AX*8), %s", at, s.v(q))
+			o.p("VCVTPS2PD %d(R8)(AX*4), %s", offset/2, s.v(t))
+			o.p("VMOVUPD %d(BX)(AX*8), %s", offset, s.v(q))
 			o.p("VFNMADD231PD %s, %s, %s", s.v(4), s.v(t), s.v(q))
 			o.p("VMULPD %s, %s, %s", s.v(6), s.v(q), s.v(t))
 			smoCompare(o, s, i, greaterThan, t)
@@ -254,6 +244,7 @@ func smoGain(o *out, s isa) {
 	smoReturn(o, s, 2)
 }
 
+// smoAdd writes the kernel of that name, see its doc.
 func smoAdd(o *out, s isa) {
 	name := smoBegin(o, "smoAdd", "f_t += a_t·x, then f_t += b_t·y, over whole vectors.",
 		"f", "a", "b")
@@ -261,30 +252,25 @@ func smoAdd(o *out, s isa) {
 		o.p("PREFETCHT0 %d(BX)(AX*4)", smoAhead)
 		o.p("PREFETCHT0 %d(R8)(AX*4)", smoAhead)
 		for i := range vectors {
-			at := i * s.bytes
+			offset := i * s.bytes
 			a := 4 + 2*i
 			b := 5 + 2*i
-			o.p("VCVTPS2PD %d(BX)(AX*4), %s", at/2, s.v(a))
-			o.p("VCVTPS2PD %d(R8)(AX*4), %s", at/2, s.v(b))
+			o.p("VCVTPS2PD %d(BX)(AX*4), %s", offset/2, s.v(a))
+			o.p("VCVTPS2PD %d(R8)(AX*4), %s", offset/2, s.v(b))
 			o.p("VMULPD %s, %s, %s", s.v(0), s.v(a), s.v(a))
 			o.p("VMULPD %s, %s, %s", s.v(1), s.v(b), s.v(b))
-			o.p("VADDPD %d(SI)(AX*8), %s, %s", at, s.v(a), s.v(a))
+			o.p("VADDPD %d(SI)(AX*8), %s, %s", offset, s.v(a), s.v(a))
 			o.p("VADDPD %s, %s, %s", s.v(b), s.v(a), s.v(a))
-			o.p("VMOVUPD %s, %d(SI)(AX*8)", s.v(a), at)
+			o.p("VMOVUPD %s, %d(SI)(AX*8)", s.v(a), offset)
 		}
 	})
 	o.end()
 }
 
+// smoExp writes the kernel of that name, see its doc.
 func smoExp(o *out, s isa) {
-	name := smoBegin(
-		o,
-		"smoExp",
-		"f_t = exp(f_t·x), b_t is that as float32, over whole vectors; see ExpScaled.",
-		"f",
-		"mask",
-		"b",
-	)
+	const doc = "f_t = exp(f_t·x), b_t is that as float32, over whole vectors; see ExpScaled."
+	name := smoBegin(o, "smoExp", doc, "f", "mask", "b")
 	const per, magic, hi, lo, first, least = 1, 2, 3, 4, 5, 9 // registers of constants
 	for i, c := range []float64{
 		128 / math.Ln2, 3 << 51, ln2Hi / 128, ln2Lo / 128, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, -700,
@@ -293,14 +279,14 @@ func smoExp(o *out, s isa) {
 	}
 	op := func(mn string, b, a, dst int) { o.p("%s %s, %s, %s", mn, s.v(b), s.v(a), s.v(dst)) }
 	shift := func(mn string, bits, a, dst int) { o.p("%s $%d, %s, %s", mn, bits, s.v(a), s.v(dst)) }
-	const x, n, k, p, r, kept = 10, 11, 12, 13, 14, 15
+	const x, n, k, p, r, notTiny = 10, 11, 12, 13, 14, 15
 	o.p("XORQ AX, AX")
 	o.p("loop%s:", name)
 	o.p("VMULPD (SI)(AX*8), %s, %s", s.v(0), s.v(x))
 	if s.reg == "Z" {
 		o.p("VCMPPD $%d, Z%d, Z%d, K2", greaterEqual, least, x)
 	} else {
-		o.p("VCMPPD $%d, Y%d, Y%d, Y%d", greaterEqual, least, x, kept)
+		o.p("VCMPPD $%d, Y%d, Y%d, Y%d", greaterEqual, least, x, notTiny)
 	}
 	op("VMULPD", per, x, n)
 	op("VADDPD", magic, n, n)
@@ -341,7 +327,7 @@ func smoExp(o *out, s isa) {
 		o.p("VCVTPD2PS Z%d, Y%d", p, p)
 		o.p("VMOVUPS Y%d, (R8)(AX*4)", p)
 	} else {
-		op("VANDPD", kept, p, p)
+		op("VANDPD", notTiny, p, p)
 		o.p("VMOVUPD Y%d, (SI)(AX*8)", p)
 		o.p("VCVTPD2PSY Y%d, X%d", p, p)
 		o.p("VMOVUPS X%d, (R8)(AX*4)", p)
@@ -358,10 +344,10 @@ const (
 	ln2Lo = 1.90821492927058770002e-10
 )
 
+// smoSquares writes the kernel of that name, see its doc.
 func smoSquares(o *out, s isa) {
-	name := smoBegin(
-		o, "smoSquares", "f_b = Σ (g_k - mask_kb)² over n rows of mask, for 16 columns b.", "mask", "g", "f",
-	)
+	const doc = "f_b = Σ (g_k - mask_kb)² over n rows of mask, for 16 columns b."
+	name := smoBegin(o, "smoSquares", doc, "mask", "g", "f")
 	vectors := 128 / s.bytes
 	for i := range vectors {
 		o.p("VXORPD %[1]s, %[1]s, %[1]s", s.v(4+i))
@@ -387,12 +373,8 @@ func smoSquares(o *out, s isa) {
 
 func prefetch(o *out) {
 	name := "prefetch" + o.isa.name
-	o.fn(
-		name+" asks for the n elements of a, 64 bytes at a time, and waits for nothing.",
-		name,
-		"(p *smoArgs)",
-		8,
-	)
+	doc := name + " asks for the n elements of a, 64 bytes at a time, and waits for nothing."
+	o.fn(doc, name, "(p *smoArgs)", 8)
 	o.get("p+0(FP)", "DI")
 	o.fields("smoArgs", "a", "SI", "n", "CX")
 	o.p("XORQ AX, AX")

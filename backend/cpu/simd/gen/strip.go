@@ -150,11 +150,46 @@ func columnSums(row func(k *stripCtx, j int)) func(k *stripCtx) {
 	}
 }
 
-// spmm writes dst_i = self·x_i + Σ_k val_k·x_adj[k]. dst and own walk down dst and the
-// rows of x that belong to it, R10 or R4 through ptr, adj and weight from entry to entry
-// up to end.
+// spmmRegisters are the registers of an SpMM kernel. dst and self walk down dst and the
+// rows of x for the term self·x_i, R10 or R4 through ptr, adj and weight from entry to
+// entry, up to end.
+type spmmRegisters struct {
+	dst, self, x, ldx, rows, adj, end, weight string
+	address                                   string // of the row of x for an entry
+}
+
+var (
+	spmmAMD64 = spmmRegisters{
+		dst:     "R8",
+		self:    "SI",
+		x:       "R9",
+		ldx:     "R13",
+		rows:    "DX",
+		adj:     "AX",
+		end:     "CX",
+		weight:  "R15",
+		address: "BX",
+	}
+	spmmARM64 = spmmRegisters{
+		dst:     "R3",
+		self:    "R2",
+		x:       "R1",
+		ldx:     "R7",
+		rows:    "R8",
+		adj:     "R19",
+		end:     "R14",
+		weight:  "R20",
+		address: "R13",
+	}
+)
+
+// spmm writes dst_i = self·x_i + Σ_k val_k·x_adj[k].
 func spmm(withVal bool) func(k *stripCtx) {
 	return func(k *stripCtx) {
+		r := spmmAMD64
+		if k.arm64() {
+			r = spmmARM64
+		}
 		row := k.l("row")
 		alone := k.l("alone")
 		edges := k.l("edges")
@@ -163,112 +198,111 @@ func spmm(withVal bool) func(k *stripCtx) {
 		done := k.l("done")
 		self := k.tmp(0)
 		val := k.tmp(1)
-		dst := "R8"
-		own := "SI"
-		x := "R9"
-		ldx := "R13"
-		rows := "DX"
-		adj := "AX"
-		end := "CX"
-		weight := "R15"
-		at := "BX"
-		more := func(jump, to string) { // compares adj with end
+		jumpIf := func(cond, label string) { // adj compares with end in this way
 			k.p("%s", k.pick("CMPQ AX, CX", "CMP R14, R19"))
-			k.p("%s%s %s", k.pick("J", "B"), jump, to)
+			k.p("%s%s %s", k.pick("J", "B"), cond, label)
 		}
 		k.loadMask()
-		if k.arm64() {
-			dst = "R3"
-			own = "R2"
-			x = "R1"
-			ldx = "R7"
-			rows = "R8"
-			adj = "R19"
-			end = "R14"
-			weight = "R20"
-			at = "R13"
-			k.fields("stripArgs", "x", x, "y", own, "dst", dst, "ptr", "R4", "adj", "R5")
-			if withVal {
-				k.fields("stripArgs", "val", "R6")
-			}
-			k.fields("stripArgs", "ldx", ldx, "ldd", "R12", "rows", rows, "flag", "R9")
-			k.p("FMOVS stripArgs_self(R0), F%d", number(self))
-			k.p("VDUP %s.S[0], %s.S4", self, self)
-		} else {
-			k.fields("stripArgs", "dst", dst, "y", own, "x", x, "ptr", "R10", "adj", "R11")
-			if withVal {
-				k.fields("stripArgs", "val", "R12")
-			}
-			k.fields("stripArgs", "ldx", ldx, "rows", rows)
-			k.p("VBROADCASTSS stripArgs_self(DI), %s", self)
-		}
+		k.spmmArguments(&r, self, withVal)
+
+		// A row begins with self·x_i, or alone with 0.
 		k.p("%s:", row)
-		k.take(1, rows, "LT", done)
-		if k.arm64() {
-			k.p("MOVW.P 4(R4), R13")
-			k.p("MOVW (R4), R14")
-			k.p("ADD R13<<2, R5, %s", adj)
-			k.p("ADD R14<<2, R5, %s", end)
-			if withVal {
-				k.p("ADD R13<<2, R6, %s", weight)
-			}
-			k.p("CBZ R9, %s", alone)
-		} else {
-			k.p("MOVLQSX (R10), BX")
-			k.p("MOVLQSX 4(R10), CX")
-			k.p("ADDQ $4, R10")
-			k.p("LEAQ (R11)(BX*4), %s", adj)
-			k.p("LEAQ (R11)(CX*4), %s", end)
-			if withVal {
-				k.p("LEAQ (R12)(BX*4), %s", weight)
-			}
-			k.p("CMPQ stripArgs_flag(DI), $0")
-			k.p("JEQ %s", alone)
-		}
+		k.take(1, r.rows, "LT", done)
+		k.spmmRow(&r, alone, withVal)
 		k.each(func(j int) {
 			if k.masked(j) || k.arm64() {
-				k.load(j, own, k.acc(j))
+				k.load(j, r.self, k.acc(j))
 				k.ins("VMULPS", k.acc(j), self, k.acc(j))
 			} else {
-				k.p("VMULPS %d(%s), %s, %s", j*k.isa.bytes, own, self, k.acc(j))
+				k.p("VMULPS %d(%s), %s, %s", j*k.isa.bytes, r.self, self, k.acc(j))
 			}
 		})
 		k.p("JMP %s", edges)
 		k.p("%s:", alone)
 		k.each(func(j int) { k.zero(k.acc(j)) })
+
+		// Each entry adds a row of x.
 		k.p("%s:", edges)
-		more("GE", next)
+		jumpIf("GE", next)
 		k.p("%s:", edge)
 		if k.arm64() {
-			k.p("MOVW.P 4(%s), %s", adj, at)
+			k.p("MOVW.P 4(%s), %s", r.adj, r.address)
 		} else {
-			k.p("MOVLQSX (%s), %s", adj, at)
-			k.p("ADDQ $4, %s", adj)
+			k.p("MOVLQSX (%s), %s", r.adj, r.address)
+			k.p("ADDQ $4, %s", r.adj)
 		}
-		k.p("%s %s, %s", k.pick("IMULQ", "MUL"), ldx, at)
-		k.add(x, at)
+		k.p("%s %s, %s", k.pick("IMULQ", "MUL"), r.ldx, r.address)
+		k.add(r.x, r.address)
 		switch {
 		case withVal && k.arm64():
-			k.p("VLD1R.P 4(%s), [%s.S4]", weight, val)
+			k.p("VLD1R.P 4(%s), [%s.S4]", r.weight, val)
 		case withVal:
-			k.p("VBROADCASTSS (%s), %s", weight, val)
-			k.p("ADDQ $4, %s", weight)
+			k.p("VBROADCASTSS (%s), %s", r.weight, val)
+			k.p("ADDQ $4, %s", r.weight)
 		}
 		k.each(func(j int) {
 			if withVal {
-				k.op("VFMADD231PS", j, at, val, k.acc(j))
+				k.op("VFMADD231PS", j, r.address, val, k.acc(j))
 			} else {
-				k.op("VADDPS", j, at, k.acc(j), k.acc(j))
+				k.op("VADDPS", j, r.address, k.acc(j), k.acc(j))
 			}
 		})
-		more("LT", edge)
+		jumpIf("LT", edge)
+
 		k.p("%s:", next)
-		k.each(func(j int) { k.store(j, k.acc(j), dst) })
-		k.add(ldx, own)
-		k.add(k.pick("stripArgs_ldd(DI)", "R12"), dst)
+		k.each(func(j int) { k.store(j, k.acc(j), r.dst) })
+		k.add(r.ldx, r.self)
+		k.add(k.pick("stripArgs_ldd(DI)", "R12"), r.dst)
 		k.p("JMP %s", row)
 		k.p("%s:", done)
 	}
+}
+
+// spmmArguments loads the arguments of an SpMM kernel, and self into all lanes of a
+// register.
+func (k *stripCtx) spmmArguments(r *spmmRegisters, self string, withVal bool) {
+	if k.arm64() {
+		k.fields("stripArgs", "x", r.x, "y", r.self, "dst", r.dst, "ptr", "R4", "adj", "R5")
+		if withVal {
+			k.fields("stripArgs", "val", "R6")
+		}
+		k.fields("stripArgs", "ldx", r.ldx, "ldd", "R12", "rows", r.rows, "flag", "R9")
+		k.p("FMOVS stripArgs_self(R0), F%d", number(self))
+		k.p("VDUP %s.S[0], %s.S4", self, self)
+		return
+	}
+	k.fields("stripArgs", "dst", r.dst, "y", r.self, "x", r.x, "ptr", "R10", "adj", "R11")
+	if withVal {
+		k.fields("stripArgs", "val", "R12")
+	}
+	k.fields("stripArgs", "ldx", r.ldx, "rows", r.rows)
+	k.p("VBROADCASTSS stripArgs_self(DI), %s", self)
+}
+
+// spmmRow sets the pointers to the entries of the next row, and jumps to alone if the
+// row has no term self·x_i.
+func (k *stripCtx) spmmRow(r *spmmRegisters, alone string, withVal bool) {
+	if k.arm64() {
+		k.p("MOVW.P 4(R4), R13")
+		k.p("MOVW (R4), R14")
+		k.p("ADD R13<<2, R5, %s", r.adj)
+		k.p("ADD R14<<2, R5, %s", r.end)
+		if withVal {
+			k.p("ADD R13<<2, R6, %s", r.weight)
+		}
+		k.p("CBZ R9, %s", alone)
+		return
+	}
+	k.p("MOVLQSX (R10), BX")
+	k.p("MOVLQSX 4(R10), CX")
+	k.p("ADDQ $4, R10")
+	k.p("LEAQ (R11)(BX*4), %s", r.adj)
+	k.p("LEAQ (R11)(CX*4), %s", r.end)
+	if withVal {
+		k.p("LEAQ (R12)(BX*4), %s", r.weight)
+	}
+	k.p("CMPQ stripArgs_flag(DI), $0")
+	k.p("JEQ %s", alone)
 }
 
 var strips = []strip{

@@ -11,7 +11,7 @@ import (
 // kernel describes an elementwise kernel on float32: for every index, body
 // computes the outputs from the inputs. The generator adds the loops: four
 // vectors at a time (if unroll), one at a time, and one partial vector that
-// only touches what exists.
+// touches only existing elements.
 //
 // A kernel with row or col arguments walks a rows×cols matrix: a row argument is
 // read at the same column in every row, a col argument gives one number to every
@@ -318,8 +318,8 @@ func (x *kernel) args() (*args, []string) {
 func (x *kernel) matrix() bool { return len(x.row)+len(x.col) > 0 }
 
 // scalars loads the scalar arguments into all lanes of the highest registers, below
-// AVX2's mask, and returns them by name, those of cols behind them, and the number of
-// the highest register left.
+// AVX2's mask, and reserves the next registers for cols. It returns the registers by
+// name, and the number of the highest register left.
 func (o *out) scalars(a *args, names, cols []string) (fixed map[string]string, top int) {
 	fixed = map[string]string{}
 	top = 31
@@ -342,163 +342,206 @@ func (o *out) scalars(a *args, names, cols []string) (fixed map[string]string, t
 	return fixed, top
 }
 
-// write writes the kernel. Slices are in pointerRegs. On amd64 AX is the byte offset in
-// the row, CX counts columns, R9 counts rows; R13 and R15 are scratch; what is left of a
-// vector is masked. On arm64 the pointers walk with the elements, but for rows' copies in
-// R19 to R24, which start again at every row; R8 counts columns; what is left of a vector
-// goes through the body one element at a time.
-func (x *kernel) write(o *out) {
-	s := o.isa
-	a, ptrs := x.args()
-	name := x.name + s.name
-	lanes := s.bytes / 4
-	count := o.pick("CX", "R8")
-	o.fn(name+": "+x.doc, name, a.signature(), a.frame())
-	reg := map[string]string{}
-	for i, p := range ptrs {
-		reg[p] = o.pick(pointerRegs[i], fmt.Sprintf("R%d", 1+i))
-		o.get(a.at(p), reg[p])
-	}
-	fixed, top := o.scalars(a, x.scal, x.col)
-	walk := maps.Clone(reg)
-	begin := func() { // of a row
-		if x.matrix() {
-			o.p("row%s:", name)
-		}
-		for _, c := range x.col {
-			if o.arm64() {
-				o.p("VLD1R.P 4(%s), [%s.S4]", reg[c], fixed[c])
-			} else {
-				o.p("VBROADCASTSS (%s), %s", reg[c], fixed[c])
-				o.p("ADDQ $4, %s", reg[c])
-			}
-		}
-		if x.matrix() {
-			o.get(a.at("cols"), count)
-		}
-	}
-	if o.arm64() {
-		o.p("MOVD $consts<>(SB), R26")
-		if x.matrix() {
-			o.get(a.at("rows"), "R9")
-			o.p("CBZ R9, done%s", name)
-		} else {
-			o.get(a.at("n"), count)
-		}
-		begin()
-		for i, r := range x.row {
-			walk[r] = fmt.Sprintf("R%d", 19+i)
-			o.p("MOVD %s, %s", reg[r], walk[r])
-		}
-	} else {
-		if x.matrix() {
-			o.get(a.at("rows"), "R9", a.at("cols"), count)
-		} else {
-			o.get(a.at("n"), count)
-		}
-		o.maskRest(lanes)
-		if x.matrix() {
-			o.p("TESTQ R9, R9")
-			o.p("JZ done%s", name)
-		}
-		begin()
-		o.p("XORQ AX, AX")
-	}
+// kernelWriter writes a kernel. Slices are in pointerRegs. On amd64 AX is the byte
+// offset in the row, CX counts columns, and R9 counts rows; R13 and R15 are scratch; a
+// partial vector is masked. On arm64 the pointers walk with the elements, except for
+// copies of rows in R19 to R24, which start again at every row; R8 counts columns; the
+// elements of a partial vector go through the body one at a time.
+type kernelWriter struct {
+	*out
+	*kernel
+	id    string // the kernel's name with the instruction set, for labels
+	a     *args
+	ptrs  []string
+	reg   map[string]string // of the slices
+	walk  map[string]string // the registers that walk through the slices
+	fixed map[string]string // of scalars and columns
+	top   int               // the highest register that is left
+	count string            // the register that counts columns
+}
 
-	// step runs the body on n vectors, or on what is left of one if n is 0.
-	step := func(n int) {
-		part := n == 0
-		n = max(n, 1)
-		per := x.regs
-		if o.arm64() {
-			per += 3 // a constant, a sum, a mask
-		}
-		move := func(store bool, u int, p, v string) {
-			mem := fmt.Sprintf("%d(%s)%s", u*s.bytes, walk[p], o.pick("(AX*1)", ""))
-			switch {
-			case o.arm64() && part && store:
-				o.p("FMOVS F%d, %s", number(v), mem)
-			case o.arm64() && part:
-				o.p("FMOVS %s, F%d", mem, number(v))
-			case o.arm64() && store:
-				o.storeQ(v, mem)
-			case o.arm64():
-				o.loadQ(mem, v)
-			case store:
-				o.store("PS", v, mem, part)
-			default:
-				o.load("PS", mem, v, part)
-			}
-		}
-		var windows []*kc
-		for u := range n {
-			w := &kc{out: o, base: u * per, reg: maps.Clone(fixed)}
-			windows = append(windows, w)
-			for _, in := range slices.Concat(x.in, x.row) {
-				move(false, u, in, w.r(in))
-			}
-		}
-		for u, w := range windows {
-			x.body(w)
-			if w.free > per || (n-1)*per+w.free > top+1 {
-				panic(fmt.Sprintf("gen: %s uses %d registers of %d", name, w.free, per))
-			}
-			for _, out := range x.out {
-				move(true, u, out, w.r(out))
-			}
-		}
-		switch {
-		case !o.arm64() && !part:
-			o.add(n*s.bytes, "AX")
-		case o.arm64():
-			bytes := n * s.bytes
-			if part {
-				bytes = 4
-			}
-			for _, p := range ptrs {
-				if !slices.Contains(x.col, p) {
-					o.add(bytes, walk[p])
-				}
-			}
-		}
+// write writes the kernel.
+func (x *kernel) write(o *out) {
+	a, ptrs := x.args()
+	w := &kernelWriter{
+		out:    o,
+		kernel: x,
+		id:     x.name + o.isa.name,
+		a:      a,
+		ptrs:   ptrs,
+		reg:    map[string]string{},
+		count:  o.pick("CX", "R8"),
 	}
-	loop := func(n int, stem, rest string) {
-		o.take(n*lanes, count, "LT", rest+name)
-		o.p("%s%s:", stem, name)
-		step(n)
-		o.take(n*lanes, count, "GE", stem+name)
-		o.p("%s%s:", rest, name)
+	o.fn(w.id+": "+x.doc, w.id, a.signature(), a.frame())
+	for i, p := range ptrs {
+		w.reg[p] = o.pick(pointerRegs[i], fmt.Sprintf("R%d", 1+i))
+		o.get(a.at(p), w.reg[p])
 	}
+	w.fixed, w.top = o.scalars(a, x.scal, x.col)
+	w.walk = maps.Clone(w.reg)
+	w.prologue()
+
+	lanes := o.isa.bytes / 4
 	if x.unroll {
-		loop(4, "four", "few")
-		o.add(4*lanes, count)
+		w.loop(4, "four", "few")
+		o.add(4*lanes, w.count)
 	}
-	loop(1, "one", "part")
-	o.p("%s $%d, %s", o.pick("ADDQ", "ADDS"), lanes, count)
-	o.p("%s end%s", o.pick("JZ", "BEQ"), name)
+	w.loop(1, "one", "part")
+	o.p("%s $%d, %s", o.pick("ADDQ", "ADDS"), lanes, w.count)
+	o.p("%s end%s", o.pick("JZ", "BEQ"), w.id)
 	if o.arm64() {
-		o.p("element%s:", name)
-		step(0)
-		o.take(1, count, "NE", "element"+name)
+		o.p("element%s:", w.id)
+		w.step(0)
+		o.take(1, w.count, "NE", "element"+w.id)
 	} else {
-		step(0)
+		w.step(0)
 	}
-	o.p("end%s:", name)
-	if x.matrix() {
-		if !o.arm64() {
-			o.get(a.at("cols"), count)
-			for _, p := range ptrs {
-				if slices.Contains(x.out, p) || slices.Contains(x.in, p) {
-					o.p("LEAQ (%s)(CX*4), %s", reg[p], reg[p])
-				}
-			}
-		}
-		o.take(1, "R9", o.pick("NZ", "NE"), "row"+name)
-		o.p("done%s:", name)
-	}
+	o.p("end%s:", w.id)
+	w.endRow()
 	o.end()
 }
 
+// prologue loads the sizes and begins the first row.
+func (w *kernelWriter) prologue() {
+	if w.arm64() {
+		w.p("MOVD $consts<>(SB), R26")
+		if w.matrix() {
+			w.get(w.a.at("rows"), "R9")
+			w.p("CBZ R9, done%s", w.id)
+		} else {
+			w.get(w.a.at("n"), w.count)
+		}
+		w.beginRow()
+		for i, r := range w.row {
+			w.walk[r] = fmt.Sprintf("R%d", 19+i)
+			w.p("MOVD %s, %s", w.reg[r], w.walk[r])
+		}
+		return
+	}
+	if w.matrix() {
+		w.get(w.a.at("rows"), "R9", w.a.at("cols"), w.count)
+	} else {
+		w.get(w.a.at("n"), w.count)
+	}
+	w.maskRest(w.isa.bytes / 4)
+	if w.matrix() {
+		w.p("TESTQ R9, R9")
+		w.p("JZ done%s", w.id)
+	}
+	w.beginRow()
+	w.p("XORQ AX, AX")
+}
+
+// beginRow loads what a row has of the column arguments.
+func (w *kernelWriter) beginRow() {
+	if w.matrix() {
+		w.p("row%s:", w.id)
+	}
+	for _, c := range w.col {
+		if w.arm64() {
+			w.p("VLD1R.P 4(%s), [%s.S4]", w.reg[c], w.fixed[c])
+		} else {
+			w.p("VBROADCASTSS (%s), %s", w.reg[c], w.fixed[c])
+			w.p("ADDQ $4, %s", w.reg[c])
+		}
+	}
+	if w.matrix() {
+		w.get(w.a.at("cols"), w.count)
+	}
+}
+
+// endRow goes on to the next row of a matrix.
+func (w *kernelWriter) endRow() {
+	if !w.matrix() {
+		return
+	}
+	if !w.arm64() {
+		w.get(w.a.at("cols"), w.count)
+		for _, p := range w.ptrs {
+			if slices.Contains(w.kernel.out, p) || slices.Contains(w.in, p) {
+				w.p("LEAQ (%s)(CX*4), %s", w.reg[p], w.reg[p])
+			}
+		}
+	}
+	w.take(1, "R9", w.pick("NZ", "NE"), "row"+w.id)
+	w.p("done%s:", w.id)
+}
+
+// loop writes a loop over n vectors at a time, between two labels.
+func (w *kernelWriter) loop(n int, begin, end string) {
+	elements := n * w.isa.bytes / 4
+	w.take(elements, w.count, "LT", end+w.id)
+	w.p("%s%s:", begin, w.id)
+	w.step(n)
+	w.take(elements, w.count, "GE", begin+w.id)
+	w.p("%s%s:", end, w.id)
+}
+
+// step runs the body on n vectors, or on a part of one if n is 0.
+func (w *kernelWriter) step(n int) {
+	part := n == 0
+	n = max(n, 1)
+	window := w.regs // registers for one vector
+	if w.arm64() {
+		window += 3 // a constant, a sum, a mask
+	}
+	var vectors []*kc
+	for u := range n {
+		k := &kc{out: w.out, base: u * window, reg: maps.Clone(w.fixed)}
+		vectors = append(vectors, k)
+		for _, name := range slices.Concat(w.in, w.row) {
+			w.move(false, part, u, name, k.r(name))
+		}
+	}
+	for u, k := range vectors {
+		w.body(k)
+		if k.free > window || (n-1)*window+k.free > w.top+1 {
+			panic(fmt.Sprintf("gen: %s uses %d registers of %d", w.id, k.free, window))
+		}
+		for _, name := range w.kernel.out {
+			w.move(true, part, u, name, k.r(name))
+		}
+	}
+
+	// The next elements.
+	if !w.arm64() {
+		if !part {
+			w.add(n*w.isa.bytes, "AX")
+		}
+		return
+	}
+	bytes := n * w.isa.bytes
+	if part {
+		bytes = 4
+	}
+	for _, p := range w.ptrs {
+		if !slices.Contains(w.col, p) {
+			w.add(bytes, w.walk[p])
+		}
+	}
+}
+
+// move loads vector u of a slice into the register v, or stores it there. With part it
+// is the masked vector, on arm64 one element.
+func (w *kernelWriter) move(store, part bool, u int, slice, v string) {
+	mem := fmt.Sprintf("%d(%s)%s", u*w.isa.bytes, w.walk[slice], w.pick("(AX*1)", ""))
+	switch {
+	case w.arm64() && part && store:
+		w.p("FMOVS F%d, %s", number(v), mem)
+	case w.arm64() && part:
+		w.p("FMOVS %s, F%d", mem, number(v))
+	case w.arm64() && store:
+		w.storeQ(v, mem)
+	case w.arm64():
+		w.loadQ(mem, v)
+	case store:
+		w.store("PS", v, mem, part)
+	default:
+		w.load("PS", mem, v, part)
+	}
+}
+
+// end writes the return from a kernel.
 func (o *out) end() {
 	if !o.arm64() {
 		o.p("VZEROUPPER")
