@@ -26,7 +26,9 @@ func opener(err error, opts ...Option) backend.OpenFunc {
 			return nil, err
 		}
 		if p == tensor.Float64 && len(opts) > 0 {
-			return nil, errors.New("cpu-bf16: bfloat16 products need the precision float32, not float64")
+			return nil, errors.New(
+				"cpu-bf16: bfloat16 products need the precision float32, not float64",
+			)
 		}
 		return New(p, opts...), nil
 	}
@@ -42,7 +44,9 @@ type options struct {
 
 // Workers sets the number of goroutines that compute, including the caller.
 // With 1 everything runs in the calling goroutine. Results do not depend on it.
-func Workers(n int) Option { return func(o *options) { o.workers = max(n, 1) } }
+func Workers(n int) Option {
+	return func(o *options) { o.workers = max(n, 1) }
+}
 
 // BF16 rounds the inputs of float32 matrix products to bfloat16, forward and backward.
 // Everything else stays float32, including the products in a fused loss.

@@ -15,7 +15,9 @@ const grain = 1 << 14
 const costly = grain / 4
 
 // rowsPer returns the number of rows in a chunk of the given number of elements.
-func rowsPer(elements, cols int) int { return max(1, elements/max(1, cols)) }
+func rowsPer(elements, cols int) int {
+	return max(1, elements/max(1, cols))
+}
 
 func (e *engine[T]) Fill(dst *tensor.Tensor, v float64) {
 	t := &e.task
@@ -52,7 +54,9 @@ func (e *engine[T]) Unary(dst *tensor.Tensor, op backend.UnaryOp, a *tensor.Tens
 
 type unaryTask[T float] args[T]
 
-func (t *unaryTask[T]) run(lo, hi int) { t.unary(t.dst[lo:hi], t.a[lo:hi]) }
+func (t *unaryTask[T]) run(lo, hi int) {
+	t.unary(t.dst[lo:hi], t.a[lo:hi])
+}
 
 func (e *engine[T]) Binary(dst *tensor.Tensor, op backend.BinaryOp, a, b *tensor.Tensor) {
 	backend.CheckSame("backend: Binary", dst, a, b)
@@ -147,7 +151,9 @@ func (e *engine[T]) Affine(dst *tensor.Tensor, alpha float64, a *tensor.Tensor, 
 
 type affineTask[T float] args[T]
 
-func (t *affineTask[T]) run(lo, hi int) { simd.Affine(t.dst[lo:hi], t.alpha, t.a[lo:hi], t.beta) }
+func (t *affineTask[T]) run(lo, hi int) {
+	simd.Affine(t.dst[lo:hi], t.alpha, t.a[lo:hi], t.beta)
+}
 
 func (e *engine[T]) Axpby(
 	dst *tensor.Tensor, alpha float64, a *tensor.Tensor, beta float64, b *tensor.Tensor,

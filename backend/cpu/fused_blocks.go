@@ -19,10 +19,14 @@ import (
 type graphBlock struct{ g0, g1, lo, hi, view int }
 
 // nodesOf returns the rows of x, which is f wide, that belong to the block's nodes.
-func nodesOf[T any](x []T, b graphBlock, f int) []T { return x[b.lo*f : b.hi*f] }
+func nodesOf[T any](x []T, b graphBlock, f int) []T {
+	return x[b.lo*f : b.hi*f]
+}
 
 // graphsOf returns the rows of x, which is f wide, that belong to the block's graphs.
-func graphsOf[T any](x []T, b graphBlock, f int) []T { return x[b.g0*f : b.g1*f] }
+func graphsOf[T any](x []T, b graphBlock, f int) []T {
+	return x[b.g0*f : b.g1*f]
+}
 
 // rowOf returns row i of x, which is f wide.
 func rowOf[T any](x []T, i, f int) []T { return x[i*f : (i+1)*f] }
@@ -77,7 +81,9 @@ func (s *graphBlocks[T]) cut(views []int32, rows int) {
 }
 
 // nodes returns the number of nodes; later rows are padding.
-func (s *graphBlocks[T]) nodes() int { return int(s.graphs[len(s.graphs)-1]) }
+func (s *graphBlocks[T]) nodes() int {
+	return int(s.graphs[len(s.graphs)-1])
+}
 
 // viewCount returns the number of views.
 func (s *graphBlocks[T]) viewCount() int { return len(s.views) - 1 }

@@ -49,7 +49,9 @@ func (s *contrastState[T]) block(i, v int) rowBlock {
 }
 
 // tileBlocks returns the number of blocks.
-func (s *contrastState[T]) tileBlocks() int { return (s.n + tileGraphs - 1) / tileGraphs }
+func (s *contrastState[T]) tileBlocks() int {
+	return (s.n + tileGraphs - 1) / tileGraphs
+}
 
 // part returns the block's rows of a column x.
 func part[T any](x []T, b rowBlock) []T { return x[b.lo : b.lo+b.n] }

@@ -233,7 +233,9 @@ func (t *ginNormTask[T]) run(lo, hi int) {
 }
 
 // size returns the number of nodes of graph g.
-func (s *ginState[T]) size(g int) T { return T(s.graphs[g+1] - s.graphs[g]) }
+func (s *ginState[T]) size(g int) T {
+	return T(s.graphs[g+1] - s.graphs[g])
+}
 
 func (e *engine[T]) GINBackward(l *backend.GINLayer, g *backend.GINGradients) {
 	s := e.setGIN(l)
@@ -266,7 +268,9 @@ func (e *engine[T]) GINBackward(l *backend.GINLayer, g *backend.GINGradients) {
 }
 
 // gradients returns the number of entries of W1, b1, W2 and b2.
-func (s *ginState[T]) gradients() int { return (s.in+1)*s.hid + (s.hid+1)*s.out }
+func (s *ginState[T]) gradients() int {
+	return (s.in+1)*s.hid + (s.hid+1)*s.out
+}
 
 // ginReduceTask sets the partial sums of blocks lo..hi-1.
 type ginReduceTask[T float] ginState[T]

@@ -108,7 +108,9 @@ func (s *normState[T]) weight(b normBlock) float64 {
 // release drops the references to the operands.
 func (s *normState[T]) release() { s.normOperands = normOperands[T]{} }
 
-func (e *engine[T]) NormOperands() (bias, weights bool) { return false, true }
+func (e *engine[T]) NormOperands() (bias, weights bool) {
+	return false, true
+}
 
 func (e *engine[T]) NormForward(n *backend.Norm) {
 	s := e.setNorm(n)
@@ -308,7 +310,9 @@ func (t *normBackwardTask[T]) run(lo, hi int) {
 }
 
 func (e *engine[T]) TrackStatistics(
-	runningMean, runningVar, mean, variance *tensor.Tensor, groups *backend.Indices, momentum float64,
+	runningMean, runningVar, mean, variance *tensor.Tensor,
+	groups *backend.Indices,
+	momentum float64,
 ) {
 	backend.CheckTrack(runningMean, runningVar, mean, variance, groups)
 	f := mean.Cols

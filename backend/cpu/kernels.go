@@ -42,7 +42,16 @@ type kernels[T float] struct {
 
 // gemmFunc is the signature of a product in package blas.
 type gemmFunc[T float] func(
-	tA, tB blas.Transpose, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int,
+	tA, tB blas.Transpose,
+	m, n, k int,
+	alpha T,
+	a []T,
+	lda int,
+	b []T,
+	ldb int,
+	beta T,
+	c []T,
+	ldc int,
 )
 
 // multiply sets C [m×n] = A·B for contiguous A [m×k] and B [k×n].
@@ -107,7 +116,9 @@ func setSearch[T float, K uint32 | uint64](k *kernels[T], fromBits func(K) T) {
 	k.findUpper = func(x []T, n int, key uint64, place int) int {
 		return findUpper(bits(x), n, K(key), place)
 	}
-	k.countDigits = func(c *digitCounts, x []T, s *search) { countDigits(c, bits(x), s) }
+	k.countDigits = func(c *digitCounts, x []T, s *search) {
+		countDigits(c, bits(x), s)
+	}
 	k.ofKey = func(key uint64) T { return fromBits(ofKey(K(key))) }
 }
 
@@ -126,7 +137,9 @@ func loops[T float](leastDegree T) kernels[T] {
 			backend.Abs:        simd.Abs[T],
 			backend.Sign:       simd.Sign[T],
 			backend.Reciprocal: simd.Reciprocal[T],
-			backend.InvSqrt:    func(dst, a []T) { invSqrt(dst, a, leastDegree) },
+			backend.InvSqrt: func(dst, a []T) {
+				invSqrt(dst, a, leastDegree)
+			},
 		},
 		binary: [...]func(dst, a, b []T){
 			backend.Add:     simd.Add[T],
@@ -138,22 +151,34 @@ func loops[T float](leastDegree T) kernels[T] {
 			backend.Gate:    simd.Gate[T],
 		},
 		byRow: [...]func(dst, a, row []T){
-			backend.Add:     simd.AddRow[T],
-			backend.Sub:     simd.SubRow[T],
-			backend.Mul:     simd.MulRow[T],
-			backend.Div:     simd.DivRow[T],
-			backend.Max:     func(dst, a, row []T) { eachRow(simd.Maximum, dst, a, row) },
-			backend.Greater: func(dst, a, row []T) { eachRow(simd.Greater, dst, a, row) },
-			backend.Gate:    func(dst, a, row []T) { eachRow(simd.Gate, dst, a, row) },
+			backend.Add: simd.AddRow[T],
+			backend.Sub: simd.SubRow[T],
+			backend.Mul: simd.MulRow[T],
+			backend.Div: simd.DivRow[T],
+			backend.Max: func(dst, a, row []T) {
+				eachRow(simd.Maximum, dst, a, row)
+			},
+			backend.Greater: func(dst, a, row []T) {
+				eachRow(simd.Greater, dst, a, row)
+			},
+			backend.Gate: func(dst, a, row []T) {
+				eachRow(simd.Gate, dst, a, row)
+			},
 		},
 		byCol: [...]func(dst, a, col []T){
-			backend.Add:     simd.AddCol[T],
-			backend.Sub:     simd.SubCol[T],
-			backend.Mul:     simd.MulCol[T],
-			backend.Div:     simd.DivCol[T],
-			backend.Max:     func(dst, a, col []T) { eachCol(larger, dst, a, col) },
-			backend.Greater: func(dst, a, col []T) { eachCol(greater, dst, a, col) },
-			backend.Gate:    func(dst, a, col []T) { eachCol(gate, dst, a, col) },
+			backend.Add: simd.AddCol[T],
+			backend.Sub: simd.SubCol[T],
+			backend.Mul: simd.MulCol[T],
+			backend.Div: simd.DivCol[T],
+			backend.Max: func(dst, a, col []T) {
+				eachCol(larger, dst, a, col)
+			},
+			backend.Greater: func(dst, a, col []T) {
+				eachCol(greater, dst, a, col)
+			},
+			backend.Gate: func(dst, a, col []T) {
+				eachCol(gate, dst, a, col)
+			},
 		},
 		biasReLU: simd.AddRowReLU[T],
 		reduce: [...]func(a []T) T{

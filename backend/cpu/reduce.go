@@ -162,7 +162,9 @@ type segmentExpandTask[T float] args[T]
 
 func (t *segmentExpandTask[T]) run(lo, hi int) {
 	// The segment of row lo is the first that ends after it.
-	g := sort.Search(len(t.ptr)-1, func(g int) bool { return int(t.ptr[g+1]) > lo })
+	g := sort.Search(len(t.ptr)-1, func(g int) bool {
+		return int(t.ptr[g+1]) > lo
+	})
 	for i := lo; i < hi; g++ {
 		if g == len(t.ptr)-1 { // padding
 			clear(t.dst[i*t.cols : hi*t.cols])

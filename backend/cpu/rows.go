@@ -22,8 +22,9 @@ func (e *engine[T]) LayerRows(l *backend.RowsLayer) {
 }
 
 const (
-	rowsBlock = 784 // with fewer, packing the weights would take longer; 56 tiles of the AVX-512 kernel
-	rowsNear  = 32  // rows that stay in the first-level cache
+	// with fewer, packing the weights would take longer; 56 tiles of the AVX-512 kernel
+	rowsBlock = 784
+	rowsNear  = 32 // rows that stay in the first-level cache
 )
 
 type rowsTask[T float] struct {
@@ -94,7 +95,9 @@ func (s *rowsTask[T]) inputs(w *[2][]T, lo, hi int) []T {
 	x := w[0][:n*cols]
 	simd.SpMM(x, cols, 0, n, s.A.Ptr.Host[lo:hi+1], s.A.Col.Host, nil, e.data(s.X), 0)
 	counts := e.data(s.C)[lo*kinds:]
-	e.k.gemm(blas.NoTrans, blas.NoTrans, n, cols, kinds, 1, counts, kinds, e.data(s.E), cols, 1, x, cols)
+	e.k.gemm(
+		blas.NoTrans, blas.NoTrans, n, cols, kinds, 1, counts, kinds, e.data(s.E), cols, 1, x, cols,
+	)
 	return x
 }
 
@@ -111,7 +114,9 @@ func (e *engine[T]) PoolRows(sum, largest, x *tensor.Tensor, rows, ptr *backend.
 	t := &e.task
 	graphs := ptr.Len() - 1
 	if !sum.Is(graphs, x.Cols) || !largest.Is(graphs, x.Cols) {
-		tensor.Mismatch("backend: PoolRows", "want rows of x's width for each graph", sum, largest, x)
+		tensor.Mismatch(
+			"backend: PoolRows", "want rows of x's width for each graph", sum, largest, x,
+		)
 	}
 	t.dst = e.data(sum)
 	t.b = e.data(largest)

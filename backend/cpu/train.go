@@ -14,7 +14,9 @@ const elementStep = 0xd1342543de82ef95
 
 // DropoutMask computes what [backend.DropoutKeep] defines. Everything that does not
 // depend on the element is outside the loop.
-func (e *engine[T]) DropoutMask(dst *tensor.Tensor, keep float64, seed uint64, step *tensor.Tensor) {
+func (e *engine[T]) DropoutMask(
+	dst *tensor.Tensor, keep float64, seed uint64, step *tensor.Tensor,
+) {
 	backend.CheckDropout(dst, keep, step)
 	t := &e.task
 	t.dst = e.data(dst)

@@ -28,7 +28,10 @@ func GemmBF16(
 		panic(err.Error())
 	}
 	ws := pool32.Get().(*workspace[float32])
-	gemm(ws, tilesBF16, tA != blas.NoTrans, tB != blas.NoTrans, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
+	gemm(
+		ws, tilesBF16, tA != blas.NoTrans, tB != blas.NoTrans, m, n, k, alpha, a, lda, b, ldb, beta,
+		c, ldc,
+	)
 	pool32.Put(ws)
 }
 
@@ -39,7 +42,8 @@ func BF16Error() error {
 		return errors.New("simd: bfloat16 products need a processor with AVX512_BF16 " +
 			"(AMD Zen 4, Intel Cooper Lake or newer), and a build for amd64 without -tags noasm")
 	case level != AVX512:
-		return fmt.Errorf("simd: bfloat16 products need the instruction set avx512, not %v: unset %s",
+		return fmt.Errorf("simd: bfloat16 products need the instruction set avx512, not %v: "+
+			"unset %s",
 			level, EnvVar)
 	}
 	return nil

@@ -51,7 +51,10 @@ func (BLAS) Sgemm(
 		return
 	}
 	ws := pool32.Get().(*workspace[float32])
-	gemm(ws, tiles32(), tA != blas.NoTrans, tB != blas.NoTrans, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
+	gemm(
+		ws, tiles32(), tA != blas.NoTrans, tB != blas.NoTrans, m, n, k, alpha, a, lda, b, ldb, beta,
+		c, ldc,
+	)
 	pool32.Put(ws)
 }
 
@@ -64,7 +67,10 @@ func (BLAS) Dgemm(
 		return
 	}
 	ws := pool64.Get().(*workspace[float64])
-	gemm(ws, tiles64(), tA != blas.NoTrans, tB != blas.NoTrans, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
+	gemm(
+		ws, tiles64(), tA != blas.NoTrans, tB != blas.NoTrans, m, n, k, alpha, a, lda, b, ldb, beta,
+		c, ldc,
+	)
 	pool64.Put(ws)
 }
 
@@ -85,7 +91,16 @@ const (
 // checkGemm panics on bad arguments, does what needs no product, and reports
 // whether there is a product to compute.
 func checkGemm[T Float](
-	tA, tB blas.Transpose, m, n, k int, alpha T, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int,
+	tA, tB blas.Transpose,
+	m, n, k int,
+	alpha T,
+	a []T,
+	lda int,
+	b []T,
+	ldb int,
+	beta T,
+	c []T,
+	ldc int,
 ) bool {
 	rowsA := m
 	colsA := k

@@ -272,7 +272,12 @@ func (x *product[T]) blockA(t0, t1 int) blockA[T] {
 		pairs, rs, cs := packPairsA(
 			x.ts.pairs, x.ws, x.tA, x.a, x.lda, first, x.split.first(t1), x.k0, x.terms,
 		)
-		return blockA[T]{data: pairs, row: first, rs: rs, cs: cs}
+		return blockA[T]{
+			data: pairs,
+			row:  first,
+			rs:   rs,
+			cs:   cs,
+		}
 	}
 	// Tall tiles read rows of A that fall into the same sets of the cache if they lie a
 	// power of two apart.

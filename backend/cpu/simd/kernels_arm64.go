@@ -40,6 +40,8 @@ func tiles64() *tileSet {
 }
 
 // setMask records how many lanes of the last vector are not valid.
-func setMask(p *gemmArgs, w, lanes, size int) { p.mask = uint64(lanes - w) }
+func setMask(p *gemmArgs, w, lanes, size int) {
+	p.mask = uint64(lanes - w)
+}
 
 func strips() *stripSet { return stripsNEON }

@@ -46,7 +46,8 @@ func choose(want string, available []ISA) (ISA, error) {
 			continue
 		}
 		if !slices.Contains(available, ISA(i)) {
-			return best, fmt.Errorf("simd: %s=%s: this machine or build has only %v", EnvVar, want, available)
+			return best, fmt.Errorf("simd: %s=%s: this machine or build has only %v",
+				EnvVar, want, available)
 		}
 		return ISA(i), nil
 	}

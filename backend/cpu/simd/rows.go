@@ -109,7 +109,9 @@ func DivRow[T Float](dst, a, row []T) {
 // AddRowReLU computes dst_ij = max(a_ij + row_j, 0), NaN staying NaN: the bias
 // and activation of a linear layer in one pass. Otherwise as [AddRow].
 func AddRowReLU[T Float](dst, a, row []T) {
-	byRow("AddRowReLU", dst, a, row, addRowReLU, func(a, b T) T { return plainReLU(a + b) })
+	byRow("AddRowReLU", dst, a, row, addRowReLU, func(a, b T) T {
+		return plainReLU(a + b)
+	})
 }
 
 // AddCol computes dst_ij = a_ij + col_i on matrices of len(col) rows. It panics

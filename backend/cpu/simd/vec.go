@@ -11,10 +11,14 @@ import (
 const chunk = 1 << 15
 
 // fast reports whether kernels for T run in assembly.
-func fast[T Float]() bool { return haveAsm && level != Generic && unsafe.Sizeof(T(0)) == 4 }
+func fast[T Float]() bool {
+	return haveAsm && level != Generic && unsafe.Sizeof(T(0)) == 4
+}
 
 // at returns the address of s[i] for a T that is float32.
-func at[T Float](s []T, i int) *float32 { return (*float32)(unsafe.Pointer(&s[i])) }
+func at[T Float](s []T, i int) *float32 {
+	return (*float32)(unsafe.Pointer(&s[i]))
+}
 
 // badLength panics with the lengths of an operation's slices, and what it wants of them.
 func badLength(op string, want string, lens ...int) {
@@ -75,7 +79,9 @@ func Axpy[T Float](alpha T, x, y []T) {
 // Axpby computes dst_i = alpha·a_i + beta·b_i; beta·b_i is rounded first. It
 // panics if the lengths differ.
 func Axpby[T Float](dst []T, alpha T, a []T, beta T, b []T) {
-	asm := func(dst, a, b *float32, n int) { axpby(float32(alpha), float32(beta), dst, a, b, n) }
+	asm := func(dst, a, b *float32, n int) {
+		axpby(float32(alpha), float32(beta), dst, a, b, n)
+	}
 	if binary("Axpby", dst, a, b, asm) {
 		return
 	}
@@ -204,7 +210,9 @@ func plainReLU[T Float](x T) T {
 
 // Abs computes dst_i = |a_i|. It panics if the lengths differ.
 func Abs[T Float](dst, a []T) {
-	unary("Abs", dst, a, absolute, func(x T) T { return T(math.Abs(float64(x))) })
+	unary("Abs", dst, a, absolute, func(x T) T {
+		return T(math.Abs(float64(x)))
+	})
 }
 
 // Sign computes dst_i = 1 if a_i > 0, -1 if a_i < 0, and a_i if it is ±0 or NaN.
@@ -224,7 +232,9 @@ func Sign[T Float](dst, a []T) {
 // Sqrt computes dst_i = √a_i, correctly rounded; NaN below 0. It panics if the
 // lengths differ.
 func Sqrt[T Float](dst, a []T) {
-	unary("Sqrt", dst, a, squareRoot, func(x T) T { return T(math.Sqrt(float64(x))) })
+	unary("Sqrt", dst, a, squareRoot, func(x T) T {
+		return T(math.Sqrt(float64(x)))
+	})
 }
 
 // Reciprocal computes dst_i = 1/a_i, correctly rounded. It panics if the
@@ -237,7 +247,9 @@ func Reciprocal[T Float](dst, a []T) {
 // float32 is below 1.2e-7 (1 ulp); denormal results are correct to one unit. It
 // panics if the lengths differ.
 func Exp[T Float](dst, a []T) {
-	unary("Exp", dst, a, exp, func(x T) T { return T(math.Exp(float64(x))) })
+	unary("Exp", dst, a, exp, func(x T) T {
+		return T(math.Exp(float64(x)))
+	})
 }
 
 // Log computes dst_i = ln a_i: -Inf at 0, NaN below, +Inf at +Inf. The relative
@@ -274,7 +286,9 @@ func Softplus[T Float](dst, a []T) {
 // Tanh computes dst_i = tanh a_i. The relative error of float32 is below 3e-7.
 // It panics if the lengths differ.
 func Tanh[T Float](dst, a []T) {
-	unary("Tanh", dst, a, tanh, func(x T) T { return T(math.Tanh(float64(x))) })
+	unary("Tanh", dst, a, tanh, func(x T) T {
+		return T(math.Tanh(float64(x)))
+	})
 }
 
 // AdamStep holds the numbers of one update by [Adam].

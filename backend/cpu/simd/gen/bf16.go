@@ -14,10 +14,14 @@ func (o *out) evex(name string, opcode, prefix, b, a, dst int) {
 }
 
 // dotPairs adds to each float32 of acc the products of the two pairs in a and b.
-func (o *out) dotPairs(b, a, acc int) { o.evex("VDPBF16PS", 0x52, 2, b, a, acc) }
+func (o *out) dotPairs(b, a, acc int) {
+	o.evex("VDPBF16PS", 0x52, 2, b, a, acc)
+}
 
 // toPairs rounds the floats of lo and hi to bfloat16, one after the other.
-func (o *out) toPairs(lo, hi, dst int) { o.evex("VCVTNE2PS2BF16", 0x72, 3, lo, hi, dst) }
+func (o *out) toPairs(lo, hi, dst int) {
+	o.evex("VCVTNE2PS2BF16", 0x72, 3, lo, hi, dst)
+}
 
 // pairsFile writes what turns matrices into pairs of bfloat16, and returns the Go
 // variable that lists it.
@@ -30,7 +34,8 @@ func pairsFile(o *out) string {
 		fmt.Fprintf(o, "DATA pairOrder<>+%d(SB)/4, $%d\n", 4*i, (16+i)<<16|i)
 	}
 	o.WriteString("GLOBL pairOrder<>(SB), RODATA|NOPTR, $64\n")
-	return fmt.Sprintf("\nvar pairs%s = &pairing{along: %s, across: %s}\n", o.isa.name, along, across)
+	return fmt.Sprintf("\nvar pairs%s = &pairing{along: %s, across: %s}\n",
+		o.isa.name, along, across)
 }
 
 func pairsAlong(o *out) string {
@@ -45,12 +50,12 @@ func pairsAlong(o *out) string {
 	loop := o.l("loop")
 	tail := o.l("rest")
 	next := o.l("next")
-	o.p("%s:", row)
+	o.mark(row)
 	o.p("MOVQ R8, DI")
 	o.p("MOVQ R9, SI")
 	o.p("MOVQ BX, CX")
 	o.take(32, "CX", "LT", tail)
-	o.p("%s:", loop)
+	o.mark(loop)
 	o.p("VMOVUPS (SI), Z0")
 	o.p("VMOVUPS 64(SI), Z1")
 	o.toPairs(0, 1, 2)
@@ -58,7 +63,7 @@ func pairsAlong(o *out) string {
 	o.add(128, "SI")
 	o.add(64, "DI")
 	o.take(32, "CX", "GE", loop)
-	o.p("%s:", tail)
+	o.mark(tail)
 	o.p("ADDQ $32, CX")
 	o.p("JZ %s", next)
 	o.p("MOVL $-1, R13")
@@ -70,7 +75,7 @@ func pairsAlong(o *out) string {
 	o.p("VMOVUPS.Z 64(SI), K2, Z1")
 	o.toPairs(0, 1, 2)
 	o.p("VMOVUPS Z2, (DI)")
-	o.p("%s:", next)
+	o.mark(next)
 	o.add("R10", "R8")
 	o.add("R11", "R9")
 	o.take(1, "DX", "NZ", row)
@@ -80,19 +85,22 @@ func pairsAlong(o *out) string {
 
 func pairsAcross(o *out) string {
 	a := words(
-		"dst *float32", "tile uintptr", "ldd uintptr", "src *float32", "lds uintptr", "n int", "rows int",
+		"dst *float32", "tile uintptr", "ldd uintptr", "src *float32", "lds uintptr", "n int",
+		"rows int",
 	)
 	name := "pairsAcross" + o.isa.name
 	o.fn(name+": see pairing.across.", name, a.signature(), a.frame())
-	o.get(a.at("dst"), "R8", a.at("tile"), "R12", a.at("ldd"), "R10", a.at("src"), "R9", a.at("lds"), "R11",
-		a.at("n"), "BX", a.at("rows"), "DX")
+	o.get(
+		a.at("dst"), "R8", a.at("tile"), "R12", a.at("ldd"), "R10", a.at("src"), "R9", a.at("lds"),
+		"R11", a.at("n"), "BX", a.at("rows"), "DX",
+	)
 	o.p("VMOVUPS pairOrder<>(SB), Z31")
 	o.p("MOVL $0xffff, R14")
 	row := o.l("row")
 	pairRow := o.l("both")
 	tile := o.l("tile")
 	next := o.l("next")
-	o.p("%s:", row)
+	o.mark(row)
 	o.p("MOVQ R8, DI")
 	o.p("MOVQ R9, SI")
 	o.p("MOVQ BX, CX")
@@ -100,9 +108,9 @@ func pairsAcross(o *out) string {
 	o.p("CMPQ DX, $2")
 	o.p("JGE %s", pairRow)
 	o.p("XORL AX, AX")
-	o.p("%s:", pairRow)
+	o.mark(pairRow)
 	o.p("KMOVW AX, K2")
-	o.p("%s:", tile)
+	o.mark(tile)
 	for v := range 2 {
 		o.p("MOVQ $16, R13")
 		o.p("CMPQ CX, R13")
@@ -122,7 +130,7 @@ func pairsAcross(o *out) string {
 	o.add(128, "SI")
 	o.add("R12", "DI")
 	o.take(16, "CX", "GT", tile)
-	o.p("%s:", next)
+	o.mark(next)
 	o.add("R10", "R8")
 	o.p("LEAQ (R9)(R11*2), R9")
 	o.take(2, "DX", "GT", row)

@@ -29,7 +29,8 @@ func gemmFile(o *out) string {
 		elems = append(elems, pair)
 	}
 	for _, el := range elems {
-		fmt.Fprintf(&table, "\nvar %sgemm%s = [...][2]func(*gemmArgs){\n\t{},\n", el.prefix, o.isa.name)
+		fmt.Fprintf(&table, "\nvar %sgemm%s = [...][2]func(*gemmArgs){\n\t{},\n",
+			el.prefix, o.isa.name)
 		for mr := 1; mr <= o.isa.mr; mr++ {
 			fmt.Fprintf(&table, "\t{%s, %s},\n", kernel(o, el, mr, 1), kernel(o, el, mr, 2))
 		}
@@ -80,15 +81,24 @@ func (t *gemmTile) acc(r, j int) string { return t.isa.v(r*t.nv + j) }
 func (t *gemmTile) b(j int) string { return t.isa.v(2*t.isa.mr + j) }
 
 // tmp returns one of the two temporary registers.
-func (t *gemmTile) tmp(i int) string { return t.isa.v(2*t.isa.mr + 2 + i%2) }
+func (t *gemmTile) tmp(i int) string {
+	return t.isa.v(2*t.isa.mr + 2 + i%2)
+}
 
 // c returns the operand of vector j of C's row.
-func (t *gemmTile) c(j int) string { return fmt.Sprintf("%d(DX)", j*t.isa.bytes) }
+func (t *gemmTile) c(j int) string {
+	return fmt.Sprintf("%d(DX)", j*t.isa.bytes)
+}
 
 // gemmKernel writes a tile kernel for amd64 and returns its name.
 func gemmKernel(o *out, el elem, mr, nv int) string {
 	s := o.isa
-	t := &gemmTile{out: o, el: el, mr: mr, nv: nv}
+	t := &gemmTile{
+		out: o,
+		el:  el,
+		mr:  mr,
+		nv:  nv,
+	}
 	cols := nv * s.bytes / el.size
 	name := fmt.Sprintf("%sgemm%dx%d%s", el.prefix, mr, cols, s.name)
 	doc := fmt.Sprintf("%s: tiles of %d rows and %d columns, see gemmArgs.", name, mr, cols)
@@ -100,9 +110,9 @@ func gemmKernel(o *out, el elem, mr, nv int) string {
 	o.fields("gemmArgs", "a", "R14", "rsA", "R9", "csA", "R12", "ldb", "R13", "c", "DX")
 	o.p("LEAQ (R9)(R9*2), R10")
 	o.p("LEAQ (R9)(R9*4), R11")
-	o.p("%s:", tile)
+	o.mark(tile)
 	t.begin()
-	o.p("%s:", loop)
+	o.mark(loop)
 	t.step()
 	o.take(1, "CX", "NZ", loop)
 	t.finish()
@@ -184,10 +194,10 @@ func (t *gemmTile) finish() {
 		t.p("CMPQ gemmArgs_mask(DI), $0")
 		t.p("JNE %s", part)
 		t.writeBack(t.l("scale"), t.l("update"), next, false)
-		t.p("%s:", part)
+		t.mark(part)
 		t.writeBack(scale, update, next, true)
 	}
-	t.p("%s:", next)
+	t.mark(next)
 }
 
 // writeBack writes the three modes, with labels for the last two: C = acc, C = alpha·acc
@@ -202,7 +212,7 @@ func (t *gemmTile) writeBack(scale, update, next string, masked bool) {
 	})
 	t.p("JMP %s", next)
 
-	t.p("%s:", scale)
+	t.mark(scale)
 	t.eachVector(masked, func(r, j int, partial bool) {
 		acc := t.acc(r, j)
 		t.p("VMUL%s %s, %s, %s", ps, t.b(0), acc, acc)
@@ -210,7 +220,7 @@ func (t *gemmTile) writeBack(scale, update, next string, masked bool) {
 	})
 	t.p("JMP %s", next)
 
-	t.p("%s:", update)
+	t.mark(update)
 	sum := t.tmp(0)
 	t.eachVector(masked, func(r, j int, partial bool) {
 		t.load(ps, t.c(j), sum, partial)

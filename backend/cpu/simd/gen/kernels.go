@@ -120,7 +120,9 @@ var kernels = []kernel{
 		in:     []string{"a", "b"},
 		unroll: true,
 		regs:   3,
-		body:   func(k *kc) { k.keep("dst", greater, "a", "b", k.f("one", 1)) },
+		body: func(k *kc) {
+			k.keep("dst", greater, "a", "b", k.f("one", 1))
+		},
 	},
 	{
 		name:   "gate",
@@ -129,7 +131,9 @@ var kernels = []kernel{
 		in:     []string{"a", "b"},
 		unroll: true,
 		regs:   3,
-		body:   func(k *kc) { k.keep("dst", greater, "b", k.f("zero", 0), "a") },
+		body: func(k *kc) {
+			k.keep("dst", greater, "b", k.f("zero", 0), "a")
+		},
 	},
 	{
 		name:   "scale",
@@ -157,8 +161,12 @@ var kernels = []kernel{
 		k.mov("dst", k.f("one", 1))
 		k.div("dst", "dst", "a")
 	}),
-	unary("exp", "e^a_i, see expBody in the generator", 6, func(k *kc) { k.exp("dst", "a") }),
-	unary("log", "ln a_i, see logBody in the generator", 9, func(k *kc) { k.log("dst", "a") }),
+	unary("exp", "e^a_i, see expBody in the generator", 6, func(k *kc) {
+		k.exp("dst", "a")
+	}),
+	unary("log", "ln a_i, see logBody in the generator", 9, func(k *kc) {
+		k.log("dst", "a")
+	}),
 	unary("sigmoid", "1/(1+e^-a_i)", 9, func(k *kc) {
 		k.or("u", "a", k.konst("signBit", 1<<31)) // -|a|
 		k.exp("e", "u")
@@ -223,9 +231,12 @@ var kernels = []kernel{
 	{
 		// torch.optim.Adam: mul_, add_ with a factor, mul_, addcmul_, sqrt, div by
 		// a number, add, addcdiv_, each rounded as PyTorch's vector code does.
-		name: "adam", doc: "one update of Adam, see Adam",
+		name: "adam",
+		doc:  "one update of Adam, see Adam",
 		scal: []string{"decay", "beta1", "gain1", "beta2", "gain2", "root2", "eps", "step"},
-		out:  []string{"p", "m", "v"}, in: []string{"p", "grad", "m", "v"}, regs: 6,
+		out:  []string{"p", "m", "v"},
+		in:   []string{"p", "grad", "m", "v"},
+		regs: 6,
 		body: func(k *kc) {
 			k.fma("grad", "decay", "p")
 			k.mul("m", "m", "beta1")

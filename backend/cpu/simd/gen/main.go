@@ -88,12 +88,25 @@ type out struct {
 // p writes one instruction, or a label if it ends in a colon.
 func (o *out) p(format string, args ...any) {
 	s := fmt.Sprintf(format, args...)
-	if !strings.HasSuffix(s, ":") && !strings.HasPrefix(s, "//") && !strings.HasPrefix(s, "TEXT") && s != "" {
+	if !strings.HasSuffix(s, ":") && !strings.HasPrefix(s, "//") && !strings.HasPrefix(s, "TEXT") &&
+		s != "" {
 		o.WriteByte('\t')
 	}
 	o.WriteString(s)
 	o.WriteByte('\n')
 }
+
+// vec writes an instruction on vector registers, which are given by their numbers.
+func (o *out) vec(mnemonic string, registers ...int) {
+	names := make([]string, len(registers))
+	for i, r := range registers {
+		names[i] = o.isa.v(r)
+	}
+	o.p("%s %s", mnemonic, strings.Join(names, ", "))
+}
+
+// mark writes a label.
+func (o *out) mark(label string) { o.p("%s:", label) }
 
 // arm64 reports whether the file is for arm64.
 func (o *out) arm64() bool { return o.isa.reg == "V" }
@@ -210,7 +223,8 @@ func families(s isa) []family {
 func files() map[string][]byte {
 	m := map[string][]byte{}
 	amd64, arm64, noasm := dispatch()
-	m["stubs_noasm.go"] = []byte(generated + "//go:build (!amd64 && !arm64) || noasm\n\npackage simd\n" +
+	m["stubs_noasm.go"] = []byte(generated + "//go:build (!amd64 && !arm64) || noasm\n\n" +
+		"package simd\n" +
 		noasm)
 	for _, arch := range []struct {
 		name, tag string

@@ -11,7 +11,8 @@ import (
 func neonKernel(o *out, el elem, mr, nv int) string {
 	nq := 2 * nv // registers of a row
 	name := fmt.Sprintf("%sgemm%dx%dNEON", el.prefix, mr, nq*16/el.size)
-	doc := fmt.Sprintf("%s: tiles of %d rows and %d columns, see gemmArgs.", name, mr, nq*16/el.size)
+	doc := fmt.Sprintf("%s: tiles of %d rows and %d columns, see gemmArgs.",
+		name, mr, nq*16/el.size)
 	o.fn(doc, name, "(p *gemmArgs)", 8)
 	arr := "S4"
 	if el.size == 8 {
@@ -41,7 +42,7 @@ func neonKernel(o *out, el elem, mr, nv int) string {
 	next := o.l("next")
 	o.get("p+0(FP)", "R0")
 	o.fields("gemmArgs", "a", "R1", "rsA", "R2", "csA", "R3", "ldb", "R5", "c", "R6", "ldc", "R7")
-	o.p("%s:", tile)
+	o.mark(tile)
 	o.p("MOVD R1, R9")
 	for r := 1; r < mr; r++ {
 		o.p("ADD R2, R%d, R%d", 8+r, 9+r)
@@ -50,7 +51,7 @@ func neonKernel(o *out, el elem, mr, nv int) string {
 	for i := range mr * nq {
 		o.p("VEOR V%d.B16, V%d.B16, V%d.B16", i, i, i)
 	}
-	o.p("%s:", loop)
+	o.mark(loop)
 	o.p("VLD1.P (R4)(R5), %s", list(b))
 	for r := range mr {
 		t := tmp + r%4
@@ -74,7 +75,7 @@ func neonKernel(o *out, el elem, mr, nv int) string {
 		o.p("ADD R7, R6")
 	}
 	o.p("JMP %s", next)
-	o.p("%s:", scale)
+	o.mark(scale)
 	for r := range mr {
 		for j := range nq {
 			mul(b, r*nq+j)
@@ -83,7 +84,7 @@ func neonKernel(o *out, el elem, mr, nv int) string {
 		o.p("ADD R7, R6")
 	}
 	o.p("JMP %s", next)
-	o.p("%s:", update)
+	o.mark(update)
 	for r := range mr {
 		o.p("VLD1 (R6), %s", list(tmp))
 		for j := range nq {
@@ -93,7 +94,7 @@ func neonKernel(o *out, el elem, mr, nv int) string {
 		o.p("VST1 %s, (R6)", list(tmp))
 		o.p("ADD R7, R6")
 	}
-	o.p("%s:", next)
+	o.mark(next)
 	o.p("MOVD gemmArgs_aStep(R0), R15")
 	o.p("ADD R15, R1")
 	o.p("MOVD gemmArgs_tiles(R0), R15")

@@ -108,9 +108,9 @@ func (o *out) loadPart(pointer, reg, bits string) {
 	o.p("ADD $8, %s, R15", pointer)
 	o.p("VLD1 (R15), %s.S[2]", reg)
 	o.p("JMP %s", done)
-	o.p("%s:", one)
+	o.mark(one)
 	o.p("FMOVS (%s), F%d", pointer, number(reg))
-	o.p("%s:", done)
+	o.mark(done)
 }
 
 // storePart stores what loadPart loads.
@@ -123,9 +123,9 @@ func (o *out) storePart(reg, pointer, bits string) {
 	o.p("ADD $8, %s, R15", pointer)
 	o.p("VST1 %s.S[2], (R15)", reg)
 	o.p("JMP %s", done)
-	o.p("%s:", one)
+	o.mark(one)
 	o.p("FMOVS F%d, (%s)", number(reg), pointer)
-	o.p("%s:", done)
+	o.mark(done)
 }
 
 // partBits sets the register bits for loadPart from the number of lanes in n.
@@ -190,7 +190,7 @@ func transpose8NEON(o *out) {
 		o.p("MOVD %d(R1), R%d", 8*i, 10+i)
 	}
 	o.p("CBZ R8, done%s", name)
-	o.p("loop%s:", name)
+	o.mark("loop" + name)
 	for i := range 8 {
 		o.p("FMOVQ.P 16(R%d), F%d", 10+i, i)
 	}
@@ -211,6 +211,6 @@ func transpose8NEON(o *out) {
 		o.p("ADD R4, R3")
 	}
 	o.take(4, "R8", "NE", "loop"+name)
-	o.p("done%s:", name)
+	o.mark("done" + name)
 	o.p("RET")
 }

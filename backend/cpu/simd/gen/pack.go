@@ -9,7 +9,8 @@ func transposeArgs() *args {
 func beginTranspose(o *out) (a *args, name string) {
 	a = transposeArgs()
 	name = "transpose8" + o.isa.name
-	doc := name + ": dst[k·ldd + r] = src[r][k] for r < 8, k < n; n is a multiple of 8, ldd in bytes."
+	doc := name + ": dst[k·ldd + r] = src[r][k] for r < 8, k < n; n is a multiple " +
+		"of 8, ldd in bytes."
 	o.fn(doc, name, a.signature(), a.frame())
 	return a, name
 }
@@ -25,7 +26,7 @@ func transpose8(o *out) {
 	}
 	o.p("XORQ SI, SI")
 	o.take(8, "CX", "LT", "done"+name)
-	o.p("loop%s:", name)
+	o.mark("loop" + name)
 	// Halves of rows i and i+4 in one register: the first exchange for free.
 	for i := range 4 {
 		o.p("VMOVUPS (%s)(SI*1), X%d", rows[i], i)
@@ -49,6 +50,6 @@ func transpose8(o *out) {
 	}
 	o.p("ADDQ $32, SI")
 	o.take(8, "CX", "GE", "loop"+name)
-	o.p("done%s:", name)
+	o.mark("done" + name)
 	o.end()
 }

@@ -80,9 +80,11 @@ var reductions = []reduction{
 		in:    []string{"a"},
 		fold:  "VMAXPS",
 		nan:   true,
-		init:  func(k *kc, acc string) { k.mov(acc, k.f("minusInf", negInf)) },
-		pad:   func(o *out) string { return o.f("minusInf", negInf) },
-		each:  func(k *kc, acc string) { k.max(acc, acc, "a") },
+		init: func(k *kc, acc string) {
+			k.mov(acc, k.f("minusInf", negInf))
+		},
+		pad:  func(o *out) string { return o.f("minusInf", negInf) },
+		each: func(k *kc, acc string) { k.max(acc, acc, "a") },
 	},
 	{
 		name:  "expSum",
@@ -166,7 +168,7 @@ func (x *reduction) write(o *out) {
 
 	// Whole blocks of x.lanes elements.
 	o.take(x.lanes, count, "LT", "rest"+name)
-	o.p("block%s:", name)
+	o.mark("block" + name)
 	for j := range n {
 		x.vector(window(), reg, j, acc(j), false, top)
 	}
@@ -180,7 +182,7 @@ func (x *reduction) write(o *out) {
 	o.take(x.lanes, count, "GE", "block"+name)
 
 	// Whole vectors of the last block, then a partial one.
-	o.p("rest%s:", name)
+	o.mark("rest" + name)
 	o.add(x.lanes, count)
 	if o.arm64() {
 		o.p("AND $3, R8, R11")
@@ -205,7 +207,7 @@ func (x *reduction) write(o *out) {
 		o.p("JMP fold%s", name)
 	}
 
-	o.p("fold%s:", name)
+	o.mark("fold" + name)
 	x.foldLanes(window(), n, acc)
 	if x.nan {
 		o.restoreNaN(name)
@@ -270,7 +272,7 @@ func (o *out) restoreNaN(name string) {
 	} else {
 		o.p("VMOVSS %s, X0", nan)
 	}
-	o.p("number%s:", name)
+	o.mark("number" + name)
 }
 
 // input loads the vector at mem, or with part what there is of it, into the register
@@ -385,7 +387,9 @@ func (x *reduction) foldLanes(k *kc, n int, acc func(j int) string) {
 		o.p("VEXTRACTF64X4 $1, Z0, Y1")
 		o.p("%s Y1, Y0, Y0", x.fold)
 	}
-	for _, half := range []string{"VEXTRACTF128 $1, Y0, X1", "VMOVHLPS X0, X0, X1", "VMOVSHDUP X0, X1"} {
+	for _, half := range []string{
+		"VEXTRACTF128 $1, Y0, X1", "VMOVHLPS X0, X0, X1", "VMOVSHDUP X0, X1",
+	} {
 		o.p("%s", half)
 		o.p("%s X1, X0, X0", x.fold)
 	}

@@ -69,15 +69,15 @@ func smoLoop(o *out, s isa, name string, body func(vectors int)) {
 	lanes := s.bytes / 8
 	o.p("XORQ AX, AX")
 	o.take(lanes, "CX", "EQ", "one"+name)
-	o.p("two%s:", name)
+	o.mark("two" + name)
 	body(2)
 	o.p("ADDQ $%d, AX", 2*lanes)
 	o.p("CMPQ AX, CX")
 	o.p("JLT two%s", name)
 	o.p("JGT done%s", name)
-	o.p("one%s:", name)
+	o.mark("one" + name)
 	body(1)
-	o.p("done%s:", name)
+	o.mark("done" + name)
 }
 
 // smoKeep replaces the value in register best and its place in the one after it in the
@@ -106,7 +106,7 @@ func smoMax(o *out, s isa, v, tmp int) {
 	}
 	for _, f := range shuffles {
 		o.p(f, v, tmp)
-		o.p("VMAXPD %s, %s, %s", s.v(tmp), s.v(v), s.v(v))
+		o.vec("VMAXPD", tmp, v, v)
 	}
 }
 
@@ -115,9 +115,9 @@ func smoReturn(o *out, s isa, best ...int) {
 	largest := 0
 	place := 1
 	tmp := 8
-	o.p("VMOVAPD %s, %s", s.v(best[0]), s.v(largest))
+	o.vec("VMOVAPD", best[0], largest)
 	for _, b := range best[1:] {
-		o.p("VMAXPD %s, %s, %s", s.v(b), s.v(largest), s.v(largest))
+		o.vec("VMAXPD", b, largest, largest)
 	}
 	smoMax(o, s, largest, tmp)
 	o.p("VXORPD X%[1]d, X%[1]d, X%[1]d", place)
@@ -161,7 +161,7 @@ func smoNote(o *out, s isa, name string, vectors int, values func(i int)) (next 
 		o.p("VADDPD lanePlaces<>+%d(SB), %s, %s", i*s.bytes, s.v(t), s.v(t))
 		smoKeep(o, s, 8+3*i, t, 2)
 	}
-	o.p("VMOVAPD %s, %s", s.v(2), s.v(6))
+	o.vec("VMOVAPD", 2, 6)
 	smoMax(o, s, 6, 10)
 	return next
 }
@@ -179,7 +179,7 @@ func smoCompare(o *out, s isa, i, how, with int) {
 func smoUpdate(o *out, s isa) {
 	const doc = "f_t -= a_t·x + b_t·y, and the last largest f_t + mask_t, over whole vectors."
 	name := smoBegin(o, "smoUpdate", doc, "f", "mask", "a", "b")
-	o.p("VMOVAPD %s, %s", s.v(2), s.v(6))
+	o.vec("VMOVAPD", 2, 6)
 	smoLoop(o, s, name, func(vectors int) {
 		o.p("PREFETCHT0 %d(R9)(AX*4)", smoAhead)
 		for i := range vectors {
@@ -189,11 +189,11 @@ func smoUpdate(o *out, s isa) {
 			a := 10 + 3*i
 			o.p("VCVTPS2PD %d(R8)(AX*4), %s", offset/2, s.v(a))
 			o.p("VCVTPS2PD %d(R9)(AX*4), %s", offset/2, s.v(b))
-			o.p("VMULPD %s, %s, %s", s.v(0), s.v(a), s.v(a))
-			o.p("VMULPD %s, %s, %s", s.v(1), s.v(b), s.v(b))
-			o.p("VADDPD %s, %s, %s", s.v(b), s.v(a), s.v(a))
+			o.vec("VMULPD", 0, a, a)
+			o.vec("VMULPD", 1, b, b)
+			o.vec("VADDPD", b, a, a)
 			o.p("VMOVUPD %d(SI)(AX*8), %s", offset, s.v(f))
-			o.p("VSUBPD %s, %s, %s", s.v(a), s.v(f), s.v(f))
+			o.vec("VSUBPD", a, f, f)
 			o.p("VMOVUPD %s, %d(SI)(AX*8)", s.v(f), offset)
 			o.p("VADDPD %d(BX)(AX*8), %s, %s", offset, s.v(f), s.v(f))
 			smoCompare(o, s, i, greaterEqual, 6)
@@ -205,8 +205,8 @@ func smoUpdate(o *out, s isa) {
 
 // smoGain writes the kernel of that name, see its doc.
 func smoGain(o *out, s isa) {
-	const doc = "the last largest g²/q > 0, g = x - f_t > 0, q = mask_t - 2a_t or y if that is less, " +
-		"over whole vectors."
+	const doc = "the last largest g²/q > 0, g = x - f_t > 0, q = mask_t - 2a_t or y if that is " +
+		"less, over whole vectors."
 	name := smoBegin(o, "smoGain", doc, "f", "mask", "a")
 	smoFill(o, s, 4, 2)
 	o.p("VXORPD X5, X5, X5")
@@ -224,22 +224,22 @@ func smoGain(o *out, s isa) {
 			q := 9 + 3*i
 			t := 10 + 3*i
 			o.p("VSUBPD %d(SI)(AX*8), %s, %s", offset, s.v(0), s.v(g))
-			o.p("VMAXPD %s, %s, %s", s.v(5), s.v(g), s.v(g))
-			o.p("VMULPD %s, %s, %s", s.v(g), s.v(g), s.v(g))
+			o.vec("VMAXPD", 5, g, g)
+			o.vec("VMULPD", g, g, g)
 			o.p("VCVTPS2PD %d(R8)(AX*4), %s", offset/2, s.v(t))
 			o.p("VMOVUPD %d(BX)(AX*8), %s", offset, s.v(q))
-			o.p("VFNMADD231PD %s, %s, %s", s.v(4), s.v(t), s.v(q))
-			o.p("VMULPD %s, %s, %s", s.v(6), s.v(q), s.v(t))
+			o.vec("VFNMADD231PD", 4, t, q)
+			o.vec("VMULPD", 6, q, t)
 			smoCompare(o, s, i, greaterThan, t)
 		}
 		next := smoNote(o, s, name, vectors, func(i int) {
 			g := 8 + 3*i
 			q := 9 + 3*i
-			o.p("VMAXPD %s, %s, %s", s.v(1), s.v(q), s.v(q))
-			o.p("VDIVPD %s, %s, %s", s.v(q), s.v(g), s.v(g))
+			o.vec("VMAXPD", 1, q, q)
+			o.vec("VDIVPD", q, g, g)
 		})
-		o.p("VMULPD %s, %s, %s", s.v(7), s.v(6), s.v(6))
-		o.p("%s:", next)
+		o.vec("VMULPD", 7, 6, 6)
+		o.mark(next)
 	})
 	smoReturn(o, s, 2)
 }
@@ -257,10 +257,10 @@ func smoAdd(o *out, s isa) {
 			b := 5 + 2*i
 			o.p("VCVTPS2PD %d(BX)(AX*4), %s", offset/2, s.v(a))
 			o.p("VCVTPS2PD %d(R8)(AX*4), %s", offset/2, s.v(b))
-			o.p("VMULPD %s, %s, %s", s.v(0), s.v(a), s.v(a))
-			o.p("VMULPD %s, %s, %s", s.v(1), s.v(b), s.v(b))
+			o.vec("VMULPD", 0, a, a)
+			o.vec("VMULPD", 1, b, b)
 			o.p("VADDPD %d(SI)(AX*8), %s, %s", offset, s.v(a), s.v(a))
-			o.p("VADDPD %s, %s, %s", s.v(b), s.v(a), s.v(a))
+			o.vec("VADDPD", b, a, a)
 			o.p("VMOVUPD %s, %d(SI)(AX*8)", s.v(a), offset)
 		}
 	})
@@ -277,36 +277,37 @@ func smoExp(o *out, s isa) {
 	} {
 		smoFill(o, s, per+i, c)
 	}
-	op := func(mn string, b, a, dst int) { o.p("%s %s, %s, %s", mn, s.v(b), s.v(a), s.v(dst)) }
-	shift := func(mn string, bits, a, dst int) { o.p("%s $%d, %s, %s", mn, bits, s.v(a), s.v(dst)) }
+	shift := func(mn string, bits, a, dst int) {
+		o.p("%s $%d, %s, %s", mn, bits, s.v(a), s.v(dst))
+	}
 	const x, n, k, p, r, notTiny = 10, 11, 12, 13, 14, 15
 	o.p("XORQ AX, AX")
-	o.p("loop%s:", name)
+	o.mark("loop" + name)
 	o.p("VMULPD (SI)(AX*8), %s, %s", s.v(0), s.v(x))
 	if s.reg == "Z" {
 		o.p("VCMPPD $%d, Z%d, Z%d, K2", greaterEqual, least, x)
 	} else {
 		o.p("VCMPPD $%d, Y%d, Y%d, Y%d", greaterEqual, least, x, notTiny)
 	}
-	op("VMULPD", per, x, n)
-	op("VADDPD", magic, n, n)
-	op("VSUBPD", magic, n, k)
-	op("VPSUBQ", magic, n, n)
-	op("VMULPD", hi, k, r)
-	op("VSUBPD", r, x, r)
-	op("VMULPD", lo, k, k)
-	op("VSUBPD", k, r, r)
-	op("VMULPD", first, r, p)
+	o.vec("VMULPD", per, x, n)
+	o.vec("VADDPD", magic, n, n)
+	o.vec("VSUBPD", magic, n, k)
+	o.vec("VPSUBQ", magic, n, n)
+	o.vec("VMULPD", hi, k, r)
+	o.vec("VSUBPD", r, x, r)
+	o.vec("VMULPD", lo, k, k)
+	o.vec("VSUBPD", k, r, r)
+	o.vec("VMULPD", first, r, p)
 	for c := first + 1; c < least; c++ {
-		op("VADDPD", c, p, p)
+		o.vec("VADDPD", c, p, p)
 		if c == least-1 {
-			op("VMULPD", r, r, x)
-			op("VMULPD", x, p, p)
+			o.vec("VMULPD", r, r, x)
+			o.vec("VMULPD", x, p, p)
 		} else {
-			op("VMULPD", r, p, p)
+			o.vec("VMULPD", r, p, p)
 		}
 	}
-	op("VADDPD", r, p, p)
+	o.vec("VADDPD", r, p, p)
 	shift("VPSLLQ", 57, n, x)
 	shift("VPSRLQ", 57, x, x)
 	if s.reg == "Z" {
@@ -316,18 +317,18 @@ func smoExp(o *out, s isa) {
 		o.p("VPCMPEQD Y%[1]d, Y%[1]d, Y%[1]d", k)
 		o.p("VGATHERQPD Y%d, (BX)(Y%d*8), Y%d", k, x, r)
 	}
-	op("VMULPD", r, p, p)
-	op("VADDPD", r, p, p)
+	o.vec("VMULPD", r, p, p)
+	o.vec("VADDPD", r, p, p)
 	shift("VPSRLQ", 7, n, n)
 	shift("VPSLLQ", 52, n, n)
-	op("VPADDQ", n, p, p)
+	o.vec("VPADDQ", n, p, p)
 	if s.reg == "Z" {
 		o.p("VMOVAPD.Z Z%d, K2, Z%d", p, p)
 		o.p("VMOVUPD Z%d, (SI)(AX*8)", p)
 		o.p("VCVTPD2PS Z%d, Y%d", p, p)
 		o.p("VMOVUPS Y%d, (R8)(AX*4)", p)
 	} else {
-		op("VANDPD", notTiny, p, p)
+		o.vec("VANDPD", notTiny, p, p)
 		o.p("VMOVUPD Y%d, (SI)(AX*8)", p)
 		o.p("VCVTPD2PSY Y%d, X%d", p, p)
 		o.p("VMOVUPS X%d, (R8)(AX*4)", p)
@@ -353,7 +354,7 @@ func smoSquares(o *out, s isa) {
 		o.p("VXORPD %[1]s, %[1]s, %[1]s", s.v(4+i))
 	}
 	o.p("XORQ AX, AX")
-	o.p("loop%s:", name)
+	o.mark("loop" + name)
 	o.p("VBROADCASTSD (BX)(AX*8), %s", s.v(2))
 	for i := range vectors {
 		e := s.v(4 + vectors + i)
@@ -378,7 +379,7 @@ func prefetch(o *out) {
 	o.get("p+0(FP)", "DI")
 	o.fields("smoArgs", "a", "SI", "n", "CX")
 	o.p("XORQ AX, AX")
-	o.p("loop%s:", name)
+	o.mark("loop" + name)
 	o.p("PREFETCHT0 (SI)(AX*4)")
 	o.p("ADDQ $16, AX")
 	o.p("CMPQ AX, CX")

@@ -37,7 +37,9 @@ type stripCtx struct {
 func (k *stripCtx) acc(j int) string { return k.isa.v(j) }
 
 // tmp names one of the three registers that hold no sums; AVX2's mask is Y15.
-func (k *stripCtx) tmp(i int) string { return k.isa.v(k.isa.maxStrip() + i) }
+func (k *stripCtx) tmp(i int) string {
+	return k.isa.v(k.isa.maxStrip() + i)
+}
 
 func (k *stripCtx) masked(j int) bool { return k.part && j == k.nv-1 }
 
@@ -131,21 +133,23 @@ func columnSums(row func(k *stripCtx, j int)) func(k *stripCtx) {
 			)
 			k.p("CBZ R6, %s", zero)
 		} else {
-			k.fields("stripArgs", "dst", dst, "x", k.x, "y", k.y, "ldx", ldx, "ldy", ldy, "rows", rows)
+			k.fields(
+				"stripArgs", "dst", dst, "x", k.x, "y", k.y, "ldx", ldx, "ldy", ldy, "rows", rows,
+			)
 			k.p("CMPQ stripArgs_flag(DI), $0")
 			k.p("JEQ %s", zero)
 		}
 		k.each(func(j int) { k.load(j, dst, k.acc(j)) })
 		k.p("JMP %s", loop)
-		k.p("%s:", zero)
+		k.mark(zero)
 		k.each(func(j int) { k.zero(k.acc(j)) })
-		k.p("%s:", loop)
+		k.mark(loop)
 		k.take(1, rows, "LT", done)
 		k.each(func(j int) { row(k, j) })
 		k.add(ldx, k.x)
 		k.add(ldy, k.y)
 		k.p("JMP %s", loop)
-		k.p("%s:", done)
+		k.mark(done)
 		k.each(func(j int) { k.store(j, k.acc(j), dst) })
 	}
 }
@@ -206,7 +210,7 @@ func spmm(withVal bool) func(k *stripCtx) {
 		k.spmmArguments(&r, self, withVal)
 
 		// A row begins with self·x_i, or alone with 0.
-		k.p("%s:", row)
+		k.mark(row)
 		k.take(1, r.rows, "LT", done)
 		k.spmmRow(&r, alone, withVal)
 		k.each(func(j int) {
@@ -218,13 +222,13 @@ func spmm(withVal bool) func(k *stripCtx) {
 			}
 		})
 		k.p("JMP %s", edges)
-		k.p("%s:", alone)
+		k.mark(alone)
 		k.each(func(j int) { k.zero(k.acc(j)) })
 
 		// Each entry adds a row of x.
-		k.p("%s:", edges)
+		k.mark(edges)
 		jumpIf("GE", next)
-		k.p("%s:", edge)
+		k.mark(edge)
 		if k.arm64() {
 			k.p("MOVW.P 4(%s), %s", r.adj, r.address)
 		} else {
@@ -249,12 +253,12 @@ func spmm(withVal bool) func(k *stripCtx) {
 		})
 		jumpIf("LT", edge)
 
-		k.p("%s:", next)
+		k.mark(next)
 		k.each(func(j int) { k.store(j, k.acc(j), r.dst) })
 		k.add(r.ldx, r.self)
 		k.add(k.pick("stripArgs_ldd(DI)", "R12"), r.dst)
 		k.p("JMP %s", row)
-		k.p("%s:", done)
+		k.mark(done)
 	}
 }
 
@@ -327,8 +331,11 @@ var strips = []strip{
 func stripFile(o *out) string {
 	s := o.isa
 	var table strings.Builder
-	fmt.Fprintf(&table, "\nvar strips%s = &stripSet{lanes: %d, kern: [numStrips][2][]func(*stripArgs){\n",
-		s.name, s.bytes/4)
+	fmt.Fprintf(
+		&table,
+		"\nvar strips%s = &stripSet{lanes: %d, kern: [numStrips][2][]func(*stripArgs){\n",
+		s.name, s.bytes/4,
+	)
 	for _, x := range strips {
 		table.WriteString("{\n")
 		for _, part := range []bool{false, true} {

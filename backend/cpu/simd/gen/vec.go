@@ -82,10 +82,14 @@ func (k *kc) xor(dst, a, b string)  { k.op("VXORPS", dst, a, b) }
 func (k *kc) isub(dst, a, b string) { k.op("VPSUBD", dst, a, b) }
 func (k *kc) iadd(dst, a, b string) { k.op("VPADDD", dst, a, b) }
 
-func (k *kc) sqrt(dst, a string) { k.ins2("VSQRTPS", k.operand(a), k.r(dst)) }
+func (k *kc) sqrt(dst, a string) {
+	k.ins2("VSQRTPS", k.operand(a), k.r(dst))
+}
 
 // toFloat writes dst = the signed integers a as float32.
-func (k *kc) toFloat(dst, a string) { k.ins2("VCVTDQ2PS", k.operand(a), k.r(dst)) }
+func (k *kc) toFloat(dst, a string) {
+	k.ins2("VCVTDQ2PS", k.operand(a), k.r(dst))
+}
 
 func (o *out) ins2(mn, n, d string) {
 	if o.arm64() {
@@ -277,11 +281,15 @@ func words(list ...string) *args {
 }
 
 // at returns the operand of an argument.
-func (a *args) at(name string) string { return fmt.Sprintf("%s+%d(FP)", name, a.off[name]) }
+func (a *args) at(name string) string {
+	return fmt.Sprintf("%s+%d(FP)", name, a.off[name])
+}
 
 func (a *args) frame() int { return (a.size + 7) / 8 * 8 }
 
-func (a *args) signature() string { return "(" + strings.Join(a.sig, ", ") + ")" }
+func (a *args) signature() string {
+	return "(" + strings.Join(a.sig, ", ") + ")"
+}
 
 func (a *args) names() string {
 	var s []string
@@ -390,13 +398,13 @@ func (x *kernel) write(o *out) {
 	o.p("%s $%d, %s", o.pick("ADDQ", "ADDS"), lanes, w.count)
 	o.p("%s end%s", o.pick("JZ", "BEQ"), w.id)
 	if o.arm64() {
-		o.p("element%s:", w.id)
+		o.mark("element" + w.id)
 		w.step(0)
 		o.take(1, w.count, "NE", "element"+w.id)
 	} else {
 		w.step(0)
 	}
-	o.p("end%s:", w.id)
+	o.mark("end" + w.id)
 	w.endRow()
 	o.end()
 }
@@ -435,7 +443,7 @@ func (w *kernelWriter) prologue() {
 // beginRow loads what a row has of the column arguments.
 func (w *kernelWriter) beginRow() {
 	if w.matrix() {
-		w.p("row%s:", w.id)
+		w.mark("row" + w.id)
 	}
 	for _, c := range w.col {
 		if w.arm64() {
@@ -464,7 +472,7 @@ func (w *kernelWriter) endRow() {
 		}
 	}
 	w.take(1, "R9", w.pick("NZ", "NE"), "row"+w.id)
-	w.p("done%s:", w.id)
+	w.mark("done" + w.id)
 }
 
 // loop writes a loop over n vectors at a time, between two labels.
