@@ -26,9 +26,7 @@ func opener(err error, opts ...Option) backend.OpenFunc {
 			return nil, err
 		}
 		if p == tensor.Float64 && len(opts) > 0 {
-			return nil, errors.New(
-				"cpu-bf16: bfloat16 products need the precision float32, not float64",
-			)
+			return nil, errors.New("cpu-bf16: bfloat16 products need the precision float32")
 		}
 		return New(p, opts...), nil
 	}

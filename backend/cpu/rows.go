@@ -22,9 +22,8 @@ func (e *engine[T]) LayerRows(l *backend.RowsLayer) {
 }
 
 const (
-	// with fewer, packing the weights would take longer; 56 tiles of the AVX-512 kernel
-	rowsBlock = 784
-	rowsNear  = 32 // rows that stay in the first-level cache
+	rowsBlock = 784 // 56 tiles of the AVX-512 kernel; with fewer rows, packing the weights dominates
+	rowsNear  = 32  // rows that stay in the first-level cache
 )
 
 type rowsTask[T float] struct {

@@ -42,9 +42,8 @@ func BF16Error() error {
 		return errors.New("simd: bfloat16 products need a processor with AVX512_BF16 " +
 			"(AMD Zen 4, Intel Cooper Lake or newer), and a build for amd64 without -tags noasm")
 	case level != AVX512:
-		return fmt.Errorf("simd: bfloat16 products need the instruction set avx512, not %v: "+
-			"unset %s",
-			level, EnvVar)
+		const format = "simd: bfloat16 products need the instruction set avx512, not %v: unset %s"
+		return fmt.Errorf(format, level, EnvVar)
 	}
 	return nil
 }
