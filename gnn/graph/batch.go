@@ -64,11 +64,16 @@ func (b *Batch) Reset(width int) {
 	b.GraphPtr = append(b.GraphPtr[:0], 0)
 	b.ViewPtr = append(b.ViewPtr[:0], 0)
 	b.Ptr = append(b.Ptr[:0], 0)
-	b.Adj, b.EdgeLabel = b.Adj[:0], b.EdgeLabel[:0]
-	b.Asymmetric, b.Multigraph, b.Constant, b.colors.made = false, false, false, false
+	b.Adj = b.Adj[:0]
+	b.EdgeLabel = b.EdgeLabel[:0]
+	b.Asymmetric = false
+	b.Multigraph = false
+	b.Constant = false
+	b.colors.made = false
 	b.X.Width = width
 	if b.X.Dense != nil {
-		b.spareDense, b.X.Dense = b.X.Dense[:0], nil
+		b.spareDense = b.X.Dense[:0]
+		b.X.Dense = nil
 		b.X.Category = b.spareCategory
 	}
 	b.X.Category = b.X.Category[:0]
@@ -77,7 +82,8 @@ func (b *Batch) Reset(width int) {
 // Append adds an unchanged graph. It panics if the feature widths differ.
 func (b *Batch) Append(g *Graph) {
 	b.BeginGraph(g.X.Width)
-	base, entries := b.Nodes(), len(b.Adj)
+	base := b.Nodes()
+	entries := len(b.Adj)
 	b.Asymmetric = b.Asymmetric || g.Directed
 	b.Adj = appendShifted(b.Adj, g.Adj, int32(base))
 	b.EdgeLabel = append(b.EdgeLabel, g.EdgeLabel...)
@@ -106,7 +112,8 @@ func appendShifted(dst, src []int32, shift int32) []int32 {
 
 // appendOneHot appends one row of width numbers for each category.
 func appendOneHot(dst []float32, category []int32, width int) []float32 {
-	n, more := len(dst), len(category)*width
+	n := len(dst)
+	more := len(category) * width
 	dst = slices.Grow(dst, more)[:n+more]
 	rows := dst[n:]
 	clear(rows)
@@ -134,7 +141,8 @@ func (b *Batch) BeginGraph(width int) {
 // batch have edge labels and others, with edges, do not.
 func (b *Batch) EndGraph() {
 	if len(b.EdgeLabel) != 0 && len(b.EdgeLabel) != len(b.Adj) {
-		panic(fmt.Sprintf("graph: Batch: %d edge labels for %d entries: only some of the graphs have them", len(b.EdgeLabel), len(b.Adj)))
+		panic(fmt.Sprintf("graph: Batch: %d edge labels for %d entries: only some of the graphs have them",
+			len(b.EdgeLabel), len(b.Adj)))
 	}
 	b.GraphPtr = append(b.GraphPtr, int32(b.Nodes()))
 }
@@ -155,7 +163,8 @@ func (b *Batch) Densify(n int) {
 		b.spareDense = make([]float32, 0, max(2*n*w, w))
 	}
 	b.X.Dense = appendOneHot(b.spareDense[:0], b.X.Category[:n], w)
-	b.spareCategory, b.X.Category = b.X.Category, nil
+	b.spareCategory = b.X.Category
+	b.X.Category = nil
 }
 
 // Collate returns the batch of the given graphs as one view.

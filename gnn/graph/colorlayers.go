@@ -58,26 +58,32 @@ func (b *Batch) ColorLayers(of Layering) (layers []*ColorLayer, last []int32) {
 	if b.Constant && s.made && s.of == of {
 		return s.layers, s.last
 	}
-	s.made, s.of = true, of
-	s.layers, s.last = s.layers[:0], nil
+	s.made = true
+	s.of = of
+	s.layers = s.layers[:0]
+	s.last = nil
 	n := b.Nodes()
 	if n == 0 {
 		return nil, nil
 	}
-	m, labels, diagonal := Weighted{Ptr: b.Ptr, Col: b.Adj}, b.EdgeLabel, []float64(nil)
+	m := Weighted{Ptr: b.Ptr, Col: b.Adj}
+	labels := b.EdgeLabel
+	diagonal := []float64(nil)
 	if of.Sight == Labelled {
 		b.needLabels("ColorLayers")
 	} else {
 		// Â_ij = r_i·r_j: nodes of one color have equal r, and r² is the diagonal, which
 		// comes first in its row.
 		m, _ = b.Normalized()
-		labels, diagonal = nil, resize(&s.diagonal, n)
+		labels = nil
+		diagonal = resize(&s.diagonal, n)
 		for i := range diagonal {
 			diagonal[i] = m.Val[m.Ptr[i]]
 		}
 	}
 	c := &s.refinement
-	own, next := resize(&s.nodes[0], n), resize(&s.nodes[1], n)
+	own := resize(&s.nodes[0], n)
+	next := resize(&s.nodes[1], n)
 	c.Begin(n / 4)
 	c.Features(own, b, diagonal)
 	for count := c.Len(); float64(count) <= of.Share*float64(n); {
@@ -87,7 +93,8 @@ func (b *Batch) ColorLayers(of Layering) (layers []*ColorLayer, last []int32) {
 		if k > 0 {
 			layer.connect(s.layers[k-1], next, m, &s.at)
 		}
-		s.layers, s.last = append(s.layers, layer), own
+		s.layers = append(s.layers, layer)
+		s.last = own
 		if k == of.Rounds {
 			break
 		}
@@ -105,14 +112,16 @@ func (b *Batch) ColorLayers(of Layering) (layers []*ColorLayer, last []int32) {
 		}
 		own, next, count = next, own, c.Len()
 	}
-	if k := len(s.layers); k > 0 && k <= of.Rounds && float64(len(s.layers[k-1].Node)) <= of.Leave*float64(n) {
+	if k := len(s.layers); k > 0 && k <= of.Rounds &&
+		float64(len(s.layers[k-1].Node)) <= of.Leave*float64(n) {
 		for i := range own {
 			own[i] = int32(i)
 		}
 		nodes := s.layer(k)
 		nodes.collect(own, n)
 		nodes.connect(s.layers[k-1], s.last, m, &s.at)
-		s.layers, s.last = append(s.layers, nodes), own
+		s.layers = append(s.layers, nodes)
+		s.last = own
 	}
 	return s.layers, s.last
 }
@@ -126,7 +135,8 @@ func (s *colorLayers) layer(k int) *ColorLayer {
 
 // collect takes the nodes together whose colors, numbers below count, are equal.
 func (l *ColorLayer) collect(color []int32, count int) {
-	l.Node, l.Same = l.Node[:0], false
+	l.Node = l.Node[:0]
+	l.Same = false
 	weight := resize(&l.Weight, count)
 	clear(weight)
 	for i, c := range color {
@@ -140,12 +150,15 @@ func (l *ColorLayer) collect(color []int32, count int) {
 // connect sets how the layer follows from another, of which row color[i] is node i's: by
 // the values of m, or without values by 1 for each entry and for the node itself.
 func (l *ColorLayer) connect(from *ColorLayer, color []int32, m Weighted, memory *[]int32) {
-	rows, bound := len(l.Node), 0
+	rows := len(l.Node)
+	bound := 0
 	for _, i := range l.Node {
 		bound += int(m.Ptr[i+1]-m.Ptr[i]) + 1
 	}
-	before, ptr := resize(&l.Before, rows), resize(&l.Sources.Ptr, rows+1)
-	col, val := resize(&l.Sources.Col, bound), resize(&l.Sources.Val, bound)
+	before := resize(&l.Before, rows)
+	ptr := resize(&l.Sources.Ptr, rows+1)
+	col := resize(&l.Sources.Col, bound)
+	val := resize(&l.Sources.Val, bound)
 	at := resize(memory, len(from.Node)) // where a color's entry in the last row that has it ends
 	clear(at)
 	k := int32(0)
@@ -153,17 +166,20 @@ func (l *ColorLayer) connect(from *ColorLayer, color []int32, m Weighted, memory
 		own := color[i]
 		before[r], ptr[r] = own, k
 		if m.Val == nil {
-			col[k], val[k] = own, 1
+			col[k] = own
+			val[k] = 1
 			k++
 			at[own] = k
 		}
 		for e := m.Ptr[i]; e < m.Ptr[i+1]; e++ {
-			c, v := color[m.Col[e]], 1.
+			c := color[m.Col[e]]
+			v := 1.
 			if m.Val != nil {
 				v = m.Val[e]
 			}
 			if at[c] <= ptr[r] {
-				col[k], val[k] = c, 0
+				col[k] = c
+				val[k] = 0
 				k++
 				at[c] = k
 			}
@@ -171,6 +187,7 @@ func (l *ColorLayer) connect(from *ColorLayer, color []int32, m Weighted, memory
 		}
 	}
 	ptr[rows] = k
-	l.Sources.Col, l.Sources.Val = col[:k], val[:k]
+	l.Sources.Col = col[:k]
+	l.Sources.Val = val[:k]
 	l.Transpose.transpose(l.Sources, len(from.Node), at)
 }

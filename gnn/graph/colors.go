@@ -39,7 +39,8 @@ func (c *Colors) Refine(dst, own []int32, count int, ptr, adj, labels []int32) {
 		m := term(uint64(o) | 1<<63)
 		if len(labels) > 0 {
 			for e := ptr[i]; e < ptr[i+1]; e++ {
-				m.add(uint64(labels[e]&math.MaxInt32)<<32 | uint64(own[adj[e]])) // the label -1 is the largest
+				// the label -1 is the largest
+				m.add(uint64(labels[e]&math.MaxInt32)<<32 | uint64(own[adj[e]]))
 			}
 		} else {
 			for _, j := range adj[ptr[i]:ptr[i+1]] {
@@ -55,7 +56,8 @@ func (c *Colors) Refine(dst, own []int32, count int, ptr, adj, labels []int32) {
 // Features sets dst to colors of the nodes of a batch before the first round: nodes of
 // one view with equal features, and equal values unless these are nil, have one color.
 func (c *Colors) Features(dst []int32, b *Batch, values []float64) {
-	view, end := 0, func(v int) int32 { return b.GraphPtr[b.ViewPtr[v]] }
+	view := 0
+	end := func(v int) int32 { return b.GraphPtr[b.ViewPtr[v]] }
 	for i := range dst {
 		for view+1 < len(b.ViewPtr) && end(view+1) <= int32(i) {
 			view++

@@ -61,27 +61,43 @@ func (c Columns) Check() error {
 	width := c.Attributes
 	for k, l := range c.Labels {
 		if l.Width < 1 || l.Width > maxColumns || l.Min < math.MinInt32 || l.Min > math.MaxInt32 {
-			return fmt.Errorf("graph: columns: column %d of the labels has %d values from %d on; want 1 to %d", k+1, l.Width, l.Min, maxColumns)
+			return fmt.Errorf(
+				"graph: columns: column %d of the labels has %d values from %d on; want 1 to %d",
+				k+1, l.Width, l.Min, maxColumns,
+			)
 		}
 		if l.Names != nil {
 			distinct := slices.Compact(slices.Sorted(slices.Values(l.Names)))
 			if l.Min != 0 || len(l.Names) != l.Width || !slices.Equal(distinct, l.Names) {
-				return fmt.Errorf("graph: columns: column %d of the labels: the names are not %d texts, ascending", k+1, l.Width)
+				return fmt.Errorf(
+					"graph: columns: column %d of the labels: the names are not %d texts, ascending",
+					k+1, l.Width,
+				)
 			}
 		}
 		for i, v := range l.Unseen {
 			if !l.has(v) || i > 0 && v <= l.Unseen[i-1] {
-				return fmt.Errorf("graph: columns: column %d of the labels: the unseen values are not ascending from %d to %d", k+1, l.Min, l.Min+l.Width-1)
+				return fmt.Errorf(
+					"graph: columns: column %d of the labels: the unseen values are not "+
+						"ascending from %d to %d",
+					k+1,
+					l.Min,
+					l.Min+l.Width-1,
+				)
 			}
 		}
 		if l.Other != nil && !l.Seen(*l.Other) {
-			return fmt.Errorf("graph: columns: column %d of the labels: %d, which is to stand for unseen values, is unseen", k+1, *l.Other)
+			return fmt.Errorf(
+				"graph: columns: column %d of the labels: %d, which is to stand for unseen values, is unseen",
+				k+1, *l.Other,
+			)
 		}
 		width += l.Width
 	}
-	if c.Attributes < 0 || c.Attributes > maxColumns || len(c.Labels) > maxColumns || width > maxColumns || c.DegreeColumns > maxColumns ||
-		c.DegreeColumns != 0 && c.DegreeColumns < 2 {
-		return fmt.Errorf("graph: columns: %d attributes, %d columns in all and %d of degrees; want at most %d, and none or at least 2 of degrees",
+	if c.Attributes < 0 || c.Attributes > maxColumns || len(c.Labels) > maxColumns || width > maxColumns ||
+		c.DegreeColumns > maxColumns || c.DegreeColumns != 0 && c.DegreeColumns < 2 {
+		return fmt.Errorf("graph: columns: %d attributes, %d columns in all and %d of degrees; want at "+
+			"most %d, and none or at least 2 of degrees",
 			c.Attributes, width, c.DegreeColumns, maxColumns)
 	}
 	return nil
@@ -95,8 +111,12 @@ func (c Columns) CheckSeen(g *Graph) error {
 		for _, v := range l.Unseen {
 			column := at + v - l.Min
 			for i := range g.Nodes() {
-				if g.X.OneHot() && int(g.X.Category[i]) == column || !g.X.OneHot() && g.X.Dense[i*g.X.Width+column] != 0 {
-					return fmt.Errorf("graph: node %d has the label %d, which the model has not seen; it has seen %v", i, v, l)
+				if g.X.OneHot() && int(g.X.Category[i]) == column ||
+					!g.X.OneHot() && g.X.Dense[i*g.X.Width+column] != 0 {
+					return fmt.Errorf(
+						"graph: node %d has the label %d, which the model has not seen; it has seen %v",
+						i, v, l,
+					)
 				}
 			}
 		}
@@ -120,8 +140,11 @@ func (c Columns) Match(attributes, labels int) error {
 // Apply returns g with features of these columns, which share all else with it.
 // attributes returns those of a node, and label its label in column k, where the
 // columns have them. A label that they have not seen is an error, or their Other value.
-func (c Columns) Apply(g *Graph, attributes func(node int) []float32, label func(node, k int) int) (*Graph, error) {
-	n, width := g.Nodes(), c.Width()-c.DegreeColumns
+func (c Columns) Apply(
+	g *Graph, attributes func(node int) []float32, label func(node, k int) int,
+) (*Graph, error) {
+	n := g.Nodes()
+	width := c.Width() - c.DegreeColumns
 	h := *g
 	h.X = Features{Width: width}
 	dense := c.Attributes > 0 || len(c.Labels) > 1
@@ -139,7 +162,10 @@ func (c Columns) Apply(g *Graph, attributes func(node int) []float32, label func
 			v := label(i, k)
 			if !l.Seen(v) {
 				if l.Other == nil {
-					return nil, fmt.Errorf("node %d has the label %d, which the model has not seen; it has seen %v", i, v, l)
+					return nil, fmt.Errorf(
+						"node %d has the label %d, which the model has not seen; it has seen %v",
+						i, v, l,
+					)
 				}
 				v = *l.Other
 			}

@@ -29,9 +29,11 @@ func (c EdgeColumns) Width() int {
 // without labels, or a label outside these categories. The matrix is
 // valid until the batch is Reset.
 func (b *Batch) EdgeCounts(c EdgeColumns) []float32 {
-	combinations, loop := 1, 0
+	combinations := 1
+	loop := 0
 	for k, w := range c.Widths {
-		combinations, loop = combinations*w, loop*w+c.SelfLoop[k]
+		combinations *= w
+		loop = loop*w + c.SelfLoop[k]
 	}
 	return b.countEdges("EdgeCounts", c.Width(), combinations, loop, func(row []float32, label int) {
 		end := len(row)
@@ -60,7 +62,9 @@ func (b *Batch) EdgeBitCounts(bits int, loop int32) []float32 {
 // countEdges returns a matrix of so many columns, to whose row of a node add adds the
 // label of its self-loop and those of the edges that end in it. Labels are 0 to
 // labels-1.
-func (b *Batch) countEdges(what string, columns, labels, loop int, add func(row []float32, label int)) []float32 {
+func (b *Batch) countEdges(
+	what string, columns, labels, loop int, add func(row []float32, label int),
+) []float32 {
 	b.needLabels(what)
 	counts := resize(&b.counts, b.Nodes()*columns)
 	clear(counts)

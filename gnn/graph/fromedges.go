@@ -22,7 +22,8 @@ func FromDirectedEdges(n int, edges [][2]int, x Features) (*Graph, error) {
 
 func fromEdges(n int, edges [][2]int, x Features, directed bool) (*Graph, error) {
 	if n < 0 || n >= math.MaxInt32 || len(edges) > math.MaxInt32/2 {
-		return nil, fmt.Errorf("graph: %d nodes and %d edges; want 0 to %d and at most %d", n, len(edges), math.MaxInt32-1, math.MaxInt32/2)
+		return nil, fmt.Errorf("graph: %d nodes and %d edges; want 0 to %d and at most %d",
+			n, len(edges), math.MaxInt32-1, math.MaxInt32/2)
 	}
 	if x.Width == 0 && x.Category == nil && x.Dense == nil {
 		x = Features{Width: 1, Category: make([]int32, n)}
@@ -35,7 +36,8 @@ func fromEdges(n int, edges [][2]int, x Features, directed bool) (*Graph, error)
 	for k, e := range edges {
 		for _, i := range e {
 			if i < 0 || i >= n {
-				return nil, fmt.Errorf("graph: edge %d, %d→%d: node %d is outside 0..%d", k, e[0], e[1], i, n-1)
+				return nil, fmt.Errorf("graph: edge %d, %d→%d: node %d is outside 0..%d",
+					k, e[0], e[1], i, n-1)
 			}
 		}
 		if e[0] == e[1] {

@@ -44,27 +44,33 @@ func (b *Batch) Normalized() (a, transpose Weighted) {
 func (m *Weighted) build(ptr, adj []int32, r []float64) {
 	n := len(r)
 	p := resize(&m.Ptr, n+1)
-	col, val := resize(&m.Col, len(adj)+n), resize(&m.Val, len(adj)+n)
+	col := resize(&m.Col, len(adj)+n)
+	val := resize(&m.Val, len(adj)+n)
 	k := int32(0)
 	for i, ri := range r {
 		p[i] = k
-		col[k], val[k] = int32(i), ri*ri
+		col[k] = int32(i)
+		val[k] = ri * ri
 		k++
 		for _, j := range adj[ptr[i]:ptr[i+1]] {
 			if int(j) != i {
-				col[k], val[k] = j, ri*r[j]
+				col[k] = j
+				val[k] = ri * r[j]
 				k++
 			}
 		}
 	}
 	p[n] = k
-	m.Col, m.Val = col[:k], val[:k]
+	m.Col = col[:k]
+	m.Val = val[:k]
 }
 
 // transpose sets t to the transpose of m, which has cols columns, and values or none;
 // next is memory for as many numbers. Columns of a row come out ascending.
 func (t *Weighted) transpose(m Weighted, cols int, next []int32) {
-	ptr, col, val := resize(&t.Ptr, cols+1), resize(&t.Col, len(m.Col)), resize(&t.Val, len(m.Val))
+	ptr := resize(&t.Ptr, cols+1)
+	col := resize(&t.Col, len(m.Col))
+	val := resize(&t.Val, len(m.Val))
 	clear(ptr)
 	for _, c := range m.Col {
 		ptr[c+1]++

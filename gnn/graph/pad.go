@@ -9,7 +9,8 @@ import "fmt"
 // panics if b has more nodes or entries.
 func (b *Batch) Pad(dst *Batch, nodes, entries int) {
 	if b.Nodes() > nodes || len(b.Adj) > entries {
-		panic(fmt.Sprintf("graph: Pad: %d nodes and %d entries to %d and %d", b.Nodes(), len(b.Adj), nodes, entries))
+		panic(fmt.Sprintf("graph: Pad: %d nodes and %d entries to %d and %d",
+			b.Nodes(), len(b.Adj), nodes, entries))
 	}
 	dst.GraphPtr = append(dst.GraphPtr[:0], b.GraphPtr...)
 	dst.ViewPtr = append(dst.ViewPtr[:0], b.ViewPtr...)
@@ -19,7 +20,8 @@ func (b *Batch) Pad(dst *Batch, nodes, entries int) {
 	if len(b.EdgeLabel) == len(b.Adj) {
 		dst.EdgeLabel = extend(dst.EdgeLabel, entries, -1)
 	}
-	dst.Asymmetric, dst.Multigraph = b.Asymmetric, b.Multigraph
+	dst.Asymmetric = b.Asymmetric
+	dst.Multigraph = b.Multigraph
 	dst.X.Width = b.X.Width
 	if b.X.OneHot() {
 		dst.X.Dense = nil

@@ -48,15 +48,20 @@ type hueckel struct {
 // (Hückel's rule). A bond within an aromatic system, in two of its rings, is not
 // made aromatic by it.
 func (v *perceiver) findAromatic() *problem {
-	m, h, s := v.m, &v.hueckel, &v.rings
+	m := v.m
+	h := &v.hueckel
+	s := &v.rings
 	if s.count() == 0 {
 		return nil
 	}
 	n := len(m.Atoms)
-	h.donors, h.known, h.able = resize(h.donors, n), resize(h.known, n), resize(h.able, n)
+	h.donors = resize(h.donors, n)
+	h.known = resize(h.known, n)
+	h.able = resize(h.able, n)
 	h.rings = h.rings[:0]
 	for r := range int32(s.count()) {
-		all, wildcards := true, true
+		all := true
+		wildcards := true
 		for _, a := range s.atomsOf(r) {
 			if !v.release2022 && v.isLargeEther(a) {
 				all = false
@@ -93,13 +98,19 @@ func (v *perceiver) findAromatic() *problem {
 		v.collectGroup(int32(first))
 		if !v.tryGroup() {
 			a := s.atomsOf(h.rings[first])[0]
-			return atomProblem(a, "the ring system of this atom is too large: more than %d sets of its rings might be aromatic", mostSystems)
+			return atomProblem(
+				a,
+				"the ring system of this atom is too large: more than %d sets of its rings might be aromatic",
+				mostSystems,
+			)
 		}
 	}
 	for i := range m.Atoms {
 		// All bonds of such an atom are within the system that it is in.
 		if a := &m.Atoms[i]; a.Aromatic && !v.release2022 {
-			a.Aromatic = slices.ContainsFunc(v.of(int32(i)), func(l link) bool { return m.Bonds[l.bond].aromatic })
+			a.Aromatic = slices.ContainsFunc(v.of(int32(i)), func(l link) bool {
+				return m.Bonds[l.bond].aromatic
+			})
 		}
 	}
 	return nil
@@ -115,10 +126,14 @@ func (v *perceiver) isLargeEther(i int32) bool {
 
 // fuse finds the pairs of candidates that share exactly one bond.
 func (v *perceiver) fuse() {
-	h, s := &v.hueckel, &v.rings
-	h.nbrPtr, h.nbrs = append(h.nbrPtr[:0], 0), h.nbrs[:0]
+	h := &v.hueckel
+	s := &v.rings
+	h.nbrPtr = append(h.nbrPtr[:0], 0)
+	h.nbrs = h.nbrs[:0]
 	for i, r := range h.rings {
-		able := s.size(r) <= largestFused && slices.ContainsFunc(s.bondsOf(r), func(b int32) bool { return s.ofBond[b] > 1 })
+		able := s.size(r) <= largestFused && slices.ContainsFunc(s.bondsOf(r), func(b int32) bool {
+			return s.ofBond[b] > 1
+		})
 		for j, q := range h.rings {
 			if able && i != j && s.size(q) <= largestFused && common(s.bondsOf(r), s.bondsOf(q)) == 1 {
 				h.nbrs = append(h.nbrs, int32(j))
@@ -133,10 +148,12 @@ func (h *hueckel) fused(i int32) []int32 { return h.nbrs[h.nbrPtr[i]:h.nbrPtr[i+
 // collectGroup puts the candidates fused to the first, at whatever distance,
 // into h.group, and counts their bonds.
 func (v *perceiver) collectGroup(first int32) {
-	h, s := &v.hueckel, &v.rings
+	h := &v.hueckel
+	s := &v.rings
 	h.group = append(h.group[:0], first)
 	h.inGroup[first] = true
-	h.ringBonds, h.found = 0, 0
+	h.ringBonds = 0
+	h.found = 0
 	clear(h.aromatic)
 	for k := 0; k < len(h.group); k++ {
 		for _, b := range s.bondsOf(h.rings[h.group[k]]) {
@@ -207,7 +224,8 @@ func (h *hueckel) leave(i int32) {
 func (v *perceiver) extend(first int32, more, from int) bool {
 	h := &v.hueckel
 	if more == 0 {
-		if h.tries++; h.tries > mostSystems {
+		h.tries++
+		if h.tries > mostSystems {
 			return false
 		}
 		v.trySet()
@@ -229,7 +247,9 @@ func (v *perceiver) extend(first int32, more, from int) bool {
 
 // trySet marks the set at hand if it is aromatic.
 func (v *perceiver) trySet() {
-	m, h, s := v.m, &v.hueckel, &v.rings
+	m := v.m
+	h := &v.hueckel
+	s := &v.rings
 	if !v.obeysHueckel() {
 		return
 	}
@@ -265,13 +285,14 @@ func (v *perceiver) trySet() {
 // obeysHueckel counts the electrons of the set at hand. Atoms in more than two
 // of its rings, in the middle of the system, are left out.
 func (v *perceiver) obeysHueckel() bool {
-	h, s := &v.hueckel, &v.rings
+	h := &v.hueckel
+	s := &v.rings
 	for _, i := range h.set {
 		for _, a := range s.atomsOf(h.rings[i]) {
 			h.times[a]++
 		}
 	}
-	least, most, wildcards := 0, 0, 0
+	var least, most, wildcards int
 	for _, i := range h.set {
 		for _, a := range s.atomsOf(h.rings[i]) {
 			times := h.times[a]
@@ -281,11 +302,14 @@ func (v *perceiver) obeysHueckel() bool {
 			}
 			switch h.donors[a] {
 			case oneElectron:
-				least, most = least+1, most+1
+				least++
+				most++
 			case twoElectrons:
-				least, most = least+2, most+2
+				least += 2
+				most += 2
 			case oneOrTwo:
-				least, most = least+1, most+2
+				least++
+				most += 2
 				wildcards++
 			}
 		}

@@ -51,7 +51,8 @@ func (p *partition) set(q *partition) {
 // form returns the canonical form of the perceiver's molecule: those of its
 // connected parts, sorted.
 func (c *canon) form(v *perceiver) string {
-	c.v, c.tries = v, 0
+	c.v = v
+	c.tries = 0
 	c.start()
 	c.parts = c.parts[:0]
 	for i := range int32(len(v.m.Atoms)) {
@@ -88,7 +89,8 @@ func (c *canon) start() {
 	atoms := c.v.m.Atoms
 	c.key = c.key[:0]
 	c.member = resize(c.member, len(atoms))
-	c.work.colour, c.next, c.ptr = resize(c.work.colour, len(atoms)), resize(c.next, len(atoms)), resize(c.ptr, len(atoms))
+	c.work.colour, c.next, c.ptr = resize(c.work.colour, len(atoms)), resize(c.next, len(atoms)),
+		resize(c.ptr, len(atoms))
 	for i := range atoms {
 		a := &atoms[i]
 		flags := int64(0)
@@ -99,7 +101,10 @@ func (c *canon) start() {
 			flags += 2
 		}
 		c.key = append(c.key, [4]int64{
-			int64(a.Z), int64(a.Charge)<<32 | int64(a.hydrogens())<<16 | int64(c.v.degree(int32(i)))<<2 | flags, int64(a.Isotope), int64(a.Map),
+			int64(a.Z),
+			int64(a.Charge)<<32 | int64(a.hydrogens())<<16 | int64(c.v.degree(int32(i)))<<2 | flags,
+			int64(a.Isotope),
+			int64(a.Map),
 		})
 	}
 }
@@ -119,7 +124,8 @@ func (c *canon) colours() {
 
 // refine splits classes by the colours of the neighbours and the bonds to them.
 func (c *canon) refine() {
-	v, p := c.v, &c.work
+	v := c.v
+	p := &c.work
 	n := len(p.order)
 	for changed := true; changed; {
 		changed = false
@@ -231,7 +237,8 @@ func (c *canon) search(depth int) {
 // describe writes the molecule in the order of the partition, in which every
 // class is one atom, to c.buffer.
 func (c *canon) describe() {
-	v, m := c.v, c.v.m
+	v := c.v
+	m := c.v.m
 	at := c.work.colour // every atom's position
 	w := binary.AppendUvarint(c.buffer[:0], uint64(len(c.work.order)))
 	for k, i := range c.work.order {
@@ -252,7 +259,9 @@ func (c *canon) describe() {
 		c.at = c.at[:0]
 		for _, l := range v.of(i) {
 			if at[l.atom] < int32(k) {
-				c.at = append(c.at, at[l.atom]<<8|int32(m.Bonds[l.bond].Type)<<2|int32(c.configuration(l.bond)))
+				c.at = append(
+					c.at, at[l.atom]<<8|int32(m.Bonds[l.bond].Type)<<2|int32(c.configuration(l.bond)),
+				)
 			}
 		}
 		slices.Sort(c.at)

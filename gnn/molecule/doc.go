@@ -35,13 +35,13 @@
 //
 // # Perception
 //
-// There is no standard for what is aromatic, which valences exist or what is a
-// stereocentre, so one implementation has to be followed: RDKit's
-// MolFromSmiles, which Hu et al. use (release 2022.09, its legacy stereo perception). As in
-// release 2026.09 are the valences, which read more metal complexes and fewer hypervalent ions,
-// the dative bonds to metals, hydrides, which stay atoms, and rings of more than eight atoms with O or S, which are not
-// aromatic ([Parser.Release2022] turns this off). What RDKit refuses is refused, with the reason.
-// The rules are described where they are implemented. Differences that are known:
+// There is no standard for what is aromatic, which valences exist or what is a stereocentre, so one
+// implementation has to be followed: RDKit's MolFromSmiles, which Hu et al. use (release 2022.09,
+// its legacy stereo perception). As in release 2026.09 are the valences, which read more metal
+// complexes and fewer hypervalent ions, the dative bonds to metals, hydrides, which stay atoms, and
+// rings of more than eight atoms with O or S, which are not aromatic ([Parser.Release2022] turns
+// this off). What RDKit refuses is refused, with the reason. The rules are described where they are
+// implemented. Differences that are known:
 //
 //   - RDKit accepts the empty string and ~, the bond of any order, and reads extensions of
 //     CXSMILES behind a blank, where nothing is read here: not radicals (^1:0), coordinate bonds
@@ -81,10 +81,10 @@
 //
 // # Molfiles
 //
-// They are read as RDKit's MolFromMolBlock reads them (release 2026.09), and of 3,998 of 4,000
-// that it wrote of molecules of public sets, V2000 and V3000, the molecule is that of the SMILES (TestMolfiles). The
-// other two had a double bond without a configuration, which its drawing has. Known
-// differences:
+// They are read as RDKit's MolFromMolBlock reads them (release 2026.09), and of 3,998 of 4,000 that
+// it wrote of molecules of public sets, V2000 and V3000, the molecule is that of the SMILES
+// (TestMolfiles). The other two had a double bond without a configuration, which its drawing has.
+// Known differences:
 //
 //   - RDKit reads queries, bonds of type 0 and aromatic bonds outside of rings as kinds of
 //     atoms and bonds of their own; here they are refused.

@@ -51,7 +51,8 @@ func tagOf(volume, tolerance float64) Chirality {
 // has a fourth, or a hydrogen that is no atom, or is S or Se with a lone pair.
 func (r *molfileReader) tagInSpace(v *perceiver, i int32) Chirality {
 	const tolerance = 0.1 // Å³
-	links, a := v.of(i), &r.mol.Atoms[i]
+	links := v.of(i)
+	a := &r.mol.Atoms[i]
 	switch len(links) {
 	case 3:
 		a.valence = int16(v.explicitValence(i))
@@ -162,10 +163,13 @@ func (d *directions) set(r *molfileReader, v *perceiver) {
 	if v.findRings() != nil {
 		return // perceive refuses the molecule
 	}
-	d.candidate, d.beside, d.order = resize(d.candidate, len(m.Bonds)), resize(d.beside, len(m.Bonds)), d.order[:0]
+	d.candidate = resize(d.candidate, len(m.Bonds))
+	d.beside = resize(d.beside, len(m.Bonds))
+	d.order = d.order[:0]
 	for k := range m.Bonds {
 		b := &m.Bonds[k]
-		if b.Type == Double && r.drawn[k] != crossed && v.degree(b.Begin) > 1 && v.degree(b.End) > 1 && v.mayHaveStereo(int32(k)) {
+		if b.Type == Double && r.drawn[k] != crossed && v.degree(b.Begin) > 1 && v.degree(b.End) > 1 &&
+			v.mayHaveStereo(int32(k)) {
 			d.candidate[k] = true
 			d.order = append(d.order, int32(k))
 			for _, end := range [2]int32{b.Begin, b.End} {
@@ -188,7 +192,9 @@ func (d *directions) set(r *molfileReader, v *perceiver) {
 		}
 		return sum
 	}
-	slices.SortFunc(d.order, func(a, b int32) int { return cmp.Or(cmp.Compare(weight(b), weight(a)), cmp.Compare(b, a)) })
+	slices.SortFunc(d.order, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(weight(b), weight(a)), cmp.Compare(b, a))
+	})
 	for len(d.order) > 0 {
 		k := d.order[0]
 		d.order = d.order[1:]
@@ -210,7 +216,8 @@ func (d *directions) follow(r *molfileReader, v *perceiver, double int32) {
 	var first, second [2]link
 	for k, end := range ends {
 		var ok bool
-		if first[k], second[k], ok = d.flank(r, v, end, double); !ok {
+		first[k], second[k], ok = d.flank(r, v, end, double)
+		if !ok {
 			return
 		}
 	}

@@ -33,16 +33,16 @@ func Symbol(z int8) string { return elements[z].symbol }
 var bySymbol = indexSymbols()
 
 func makeElements() (table [maxZ + 1]element) {
-	symbols := [...]string{"*",
-		"H", "He",
-		"Li", "Be", "B", "C", "N", "O", "F", "Ne",
-		"Na", "Mg", "Al", "Si", "P", "S", "Cl", "Ar",
-		"K", "Ca", "Sc", "Ti", "V", "Cr", "Mn", "Fe", "Co", "Ni", "Cu", "Zn", "Ga", "Ge", "As", "Se", "Br", "Kr",
-		"Rb", "Sr", "Y", "Zr", "Nb", "Mo", "Tc", "Ru", "Rh", "Pd", "Ag", "Cd", "In", "Sn", "Sb", "Te", "I", "Xe",
-		"Cs", "Ba", "La", "Ce", "Pr", "Nd", "Pm", "Sm", "Eu", "Gd", "Tb", "Dy", "Ho", "Er", "Tm", "Yb", "Lu",
-		"Hf", "Ta", "W", "Re", "Os", "Ir", "Pt", "Au", "Hg", "Tl", "Pb", "Bi", "Po", "At", "Rn",
-		"Fr", "Ra", "Ac", "Th", "Pa", "U", "Np", "Pu", "Am", "Cm", "Bk", "Cf", "Es", "Fm", "Md", "No", "Lr",
-		"Rf", "Db", "Sg", "Bh", "Hs", "Mt", "Ds", "Rg", "Cn", "Nh", "Fl", "Mc", "Lv", "Ts", "Og"}
+	symbols := [...]string{
+		"*", "H", "He", "Li", "Be", "B", "C", "N", "O", "F", "Ne", "Na", "Mg", "Al", "Si", "P", "S",
+		"Cl", "Ar", "K", "Ca", "Sc", "Ti", "V", "Cr", "Mn", "Fe", "Co", "Ni", "Cu", "Zn", "Ga",
+		"Ge", "As", "Se", "Br", "Kr", "Rb", "Sr", "Y", "Zr", "Nb", "Mo", "Tc", "Ru", "Rh", "Pd",
+		"Ag", "Cd", "In", "Sn", "Sb", "Te", "I", "Xe", "Cs", "Ba", "La", "Ce", "Pr", "Nd", "Pm",
+		"Sm", "Eu", "Gd", "Tb", "Dy", "Ho", "Er", "Tm", "Yb", "Lu", "Hf", "Ta", "W", "Re", "Os",
+		"Ir", "Pt", "Au", "Hg", "Tl", "Pb", "Bi", "Po", "At", "Rn", "Fr", "Ra", "Ac", "Th", "Pa",
+		"U", "Np", "Pu", "Am", "Cm", "Bk", "Cf", "Es", "Fm", "Md", "No", "Lr", "Rf", "Db", "Sg",
+		"Bh", "Hs", "Mt", "Ds", "Rg", "Cn", "Nh", "Fl", "Mc", "Lv", "Ts", "Og",
+	}
 	isotopes := [maxZ + 1]int16{0,
 		1, 4,
 		7, 9, 11, 12, 14, 16, 19, 20,
@@ -123,12 +123,14 @@ func symbol(first, second byte) int8 {
 
 // metal reports whether atoms may give electrons to an element in a dative bond.
 func metal(z int8) bool {
-	return z > 2 && (z < 5 || z > 10) && (z < 14 || z > 18) && (z < 33 || z > 36) && (z < 52 || z > 54) && z != 85 && z != 86
+	return z > 2 && (z < 5 || z > 10) && (z < 14 || z > 18) && (z < 33 || z > 36) && (z < 52 || z > 54) &&
+		z != 85 && z != 86
 }
 
 // moreElectronegative is RDKit's approximation: more outer electrons, or as
 // many and a lighter atom.
 func moreElectronegative(z1, z2 int8) bool {
-	o1, o2 := elements[z1].outer, elements[z2].outer
+	o1 := elements[z1].outer
+	o2 := elements[z2].outer
 	return o1 > o2 || o1 == o2 && z1 < z2
 }

@@ -29,9 +29,10 @@ func (m *Molecule) GraphOf(c *feature.Set) (*graph.Graph, error) {
 	var n adjacency
 	n.reset(m)
 	g := &graph.Graph{
-		Ptr: n.ptr,
-		X:   graph.Features{Width: c.NodeWidth(), Category: make([]int32, len(m.Atoms))},
-		Adj: make([]int32, len(n.links)), EdgeLabel: make([]int32, len(n.links)),
+		Ptr:       n.ptr,
+		X:         graph.Features{Width: c.NodeWidth(), Category: make([]int32, len(m.Atoms))},
+		Adj:       make([]int32, len(n.links)),
+		EdgeLabel: make([]int32, len(n.links)),
 	}
 	labels := make([]int32, len(m.Bonds))
 	if i, reason := m.categories(g.X.Category, c.Atoms, atomColumns); reason != "" {
@@ -83,15 +84,25 @@ var atomColumns = map[string]column{
 		}
 		return maxZ // a wildcard
 	}},
-	"degree":        {category: func(m *Molecule, i int) int { return min(int(m.Atoms[i].Degree), 7) }},
-	"charge":        {category: chargeCategory},
-	"hydrogens":     {category: func(m *Molecule, i int) int { return min(int(m.Atoms[i].Hydrogens), 5) }},
-	"aromatic":      {category: func(m *Molecule, i int) int { return yes(m.Atoms[i].Aromatic) }},
-	"atom in ring":  {category: func(m *Molecule, i int) int { return yes(m.Atoms[i].InRing) }},
-	"hybridisation": {category: func(m *Molecule, i int) int { return int(m.Atoms[i].Hybridisation) }},
-	"chirality":     {category: func(m *Molecule, i int) int { return int(m.Atoms[i].Chirality) }},
-	"isotope":       {category: func(m *Molecule, i int) int { return yes(m.Atoms[i].Isotope > 0) }},
-	"tag":           {func(m *Molecule, i int) int { return int(m.Atoms[i].Chirality) }, "has a chirality other than tetrahedral"},
+	"degree": {category: func(m *Molecule, i int) int {
+		return min(int(m.Atoms[i].Degree), 7)
+	}},
+	"charge": {category: chargeCategory},
+	"hydrogens": {category: func(m *Molecule, i int) int {
+		return min(int(m.Atoms[i].Hydrogens), 5)
+	}},
+	"aromatic":     {category: func(m *Molecule, i int) int { return yes(m.Atoms[i].Aromatic) }},
+	"atom in ring": {category: func(m *Molecule, i int) int { return yes(m.Atoms[i].InRing) }},
+	"hybridisation": {category: func(m *Molecule, i int) int {
+		return int(m.Atoms[i].Hybridisation)
+	}},
+	"chirality": {category: func(m *Molecule, i int) int { return int(m.Atoms[i].Chirality) }},
+	"isotope": {category: func(m *Molecule, i int) int {
+		return yes(m.Atoms[i].Isotope > 0)
+	}},
+	"tag": {func(m *Molecule, i int) int {
+		return int(m.Atoms[i].Chirality)
+	}, "has a chirality other than tetrahedral"},
 }
 
 var bondColumns = map[string]column{
@@ -105,11 +116,15 @@ var bondColumns = map[string]column{
 			return int(t)
 		}
 	}, "is quadruple"},
-	"direction":    {category: func(m *Molecule, k int) int { return int(m.Bonds[k].Direction) }},
-	"type":         {category: func(m *Molecule, k int) int { return int(min(m.Bonds[k].Type, Dative)) }},
+	"direction": {category: func(m *Molecule, k int) int { return int(m.Bonds[k].Direction) }},
+	"type": {category: func(m *Molecule, k int) int {
+		return int(min(m.Bonds[k].Type, Dative))
+	}},
 	"conjugated":   {category: func(m *Molecule, k int) int { return yes(m.Bonds[k].Conjugated) }},
 	"bond in ring": {category: func(m *Molecule, k int) int { return yes(m.Bonds[k].InRing) }},
-	"stereo":       {category: func(m *Molecule, k int) int { return strings.IndexByte("\x00EZ", m.Bonds[k].CIP()) }},
+	"stereo": {category: func(m *Molecule, k int) int {
+		return strings.IndexByte("\x00EZ", m.Bonds[k].CIP())
+	}},
 }
 
 func yes(b bool) int {

@@ -43,11 +43,13 @@ func (v *perceiver) leaveOut(s *Molecule) {
 	bonds := s.Bonds[:0]
 	for _, b := range s.Bonds {
 		if v.keep[b.Begin] && v.keep[b.End] {
-			b.Begin, b.End = v.moved[b.Begin], v.moved[b.End]
+			b.Begin = v.moved[b.Begin]
+			b.End = v.moved[b.End]
 			bonds = append(bonds, b)
 		}
 	}
-	s.Bonds, s.Atoms = bonds, compact(s.Atoms, v.keep)
+	s.Bonds = bonds
+	s.Atoms = compact(s.Atoms, v.keep)
 }
 
 // removable reports whether an atom is a hydrogen to be removed.

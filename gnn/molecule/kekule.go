@@ -39,7 +39,8 @@ const (
 // blocks of rings that share bonds; each must have a double bond for every atom
 // that is short of one.
 func (v *perceiver) kekulise() *problem {
-	m, k := v.m, &v.kekule
+	m := v.m
+	k := &v.kekule
 	if !slices.ContainsFunc(m.Atoms, func(a Atom) bool { return a.Aromatic }) &&
 		!slices.ContainsFunc(m.Bonds, func(b Bond) bool { return b.aromatic }) {
 		return nil
@@ -71,13 +72,18 @@ func (v *perceiver) kekulise() *problem {
 		a.Aromatic = false
 		// The hydrogen of [nH] is implicit from now on.
 		if (a.Z == 7 || a.Z == 15) && a.Charge == 0 && a.explicit == 1 {
-			a.fixed, a.explicit = false, 0
+			a.fixed = false
+			a.explicit = 0
 			v.refill(int32(i))
 		}
 	}
 	for i := range m.Atoms {
 		if m.Atoms[i].totalValence() != k.total[i] {
-			return atomProblem(int32(i), "the atom cannot keep its valence %d when aromatic bonds become single and double", k.total[i])
+			return atomProblem(
+				int32(i),
+				"the atom cannot keep its valence %d when aromatic bonds become single and double",
+				k.total[i],
+			)
 		}
 	}
 	return nil
@@ -86,7 +92,8 @@ func (v *perceiver) kekulise() *problem {
 // ringSystems joins rings that share bonds. A system is named by its first
 // ring.
 func (v *perceiver) ringSystems() {
-	k, s := &v.kekule, &v.rings
+	k := &v.kekule
+	s := &v.rings
 	n := s.count()
 	k.system = k.system[:0]
 	ringOf := resize(k.spare, len(v.m.Bonds)) // 1 + the first ring of a bond
@@ -115,10 +122,12 @@ func (v *perceiver) ringSystems() {
 }
 
 func (v *perceiver) kekuliseSystem(system int32) *problem {
-	m, k := v.m, &v.kekule
+	m := v.m
+	k := &v.kekule
 	k.in = resize(k.in, len(m.Atoms))
 	k.members = k.members[:0]
-	relevant, wildcardsOnly := false, true
+	relevant := false
+	wildcardsOnly := true
 	for r, s := range k.system {
 		if s != system {
 			continue
@@ -172,19 +181,25 @@ func (v *perceiver) kekuliseSystem(system int32) *problem {
 		}
 	}
 	at := slices.IndexFunc(k.candidate, func(c bool) bool { return c })
-	return atomProblem(int32(at), "the aromatic ring system of this atom has no Kekulé structure: its double bonds cannot be placed")
+	return atomProblem(int32(at),
+		"the aromatic ring system of this atom has no Kekulé structure: its double bonds cannot be placed")
 }
 
 // markCandidates finds the atoms of the system that need a double bond, and
 // makes its aromatic bonds single. Atoms that are not aromatic take no part.
 func (v *perceiver) markCandidates() {
-	m, k, s := v.m, &v.kekule, &v.rings
+	m := v.m
+	k := &v.kekule
+	s := &v.rings
 	k.candidate = resize(k.candidate, len(m.Atoms))
 	k.outside = resize(k.outside, len(m.Atoms))
-	k.wildcards, k.single = k.wildcards[:0], k.single[:0]
+	k.wildcards = k.wildcards[:0]
+	k.single = k.single[:0]
 	k.aliphatic = resize(k.aliphatic, s.count())
 	for r := range k.aliphatic {
-		k.aliphatic[r] = !slices.ContainsFunc(s.atomsOf(int32(r)), func(a int32) bool { return s.ofAtom[a] == 1 && v.inAromatic(a) })
+		k.aliphatic[r] = !slices.ContainsFunc(s.atomsOf(int32(r)), func(a int32) bool {
+			return s.ofAtom[a] == 1 && v.inAromatic(a)
+		})
 	}
 	for _, i := range k.members {
 		a := &m.Atoms[i]
@@ -192,9 +207,11 @@ func (v *perceiver) markCandidates() {
 			k.outside[i] = true
 			continue
 		}
-		bonds, aliphatic := int32(0), int32(0)
+		bonds := int32(0)
+		aliphatic := int32(0)
 		for _, l := range v.of(i) {
-			b, o := &m.Bonds[l.bond], &m.Atoms[l.atom]
+			b := &m.Bonds[l.bond]
+			o := &m.Atoms[l.atom]
 			if o.Z != 0 && !o.Aromatic && k.in[l.atom] {
 				aliphatic++
 			}
@@ -238,7 +255,8 @@ func (v *perceiver) wantsDouble(i, bonds int32) bool {
 	if !a.fixed {
 		implicit = int32(a.implicit)
 	}
-	total, shift := a.totalValence(), a.valenceShift()
+	total := a.totalValence()
+	shift := a.valenceShift()
 	allowed := e.defaultValence() + shift
 	for k := 1; total > allowed && k < len(e.valences) && e.valences[k] > 0; k++ {
 		allowed = int32(e.valences[k]) + shift
@@ -256,12 +274,16 @@ func (v *perceiver) wantsDouble(i, bonds int32) bool {
 // candidate, going from atom to neighbours and correcting up to mostRetries
 // choices that turn out wrong. If it fails, it leaves no double bonds behind.
 func (v *perceiver) match(candidates []bool) bool {
-	m, k := v.m, &v.kekule
+	m := v.m
+	k := &v.kekule
 	k.open = append(k.open[:0], candidates...)
 	k.done = append(k.done[:0], k.outside...)
 	k.queued = resize(k.queued, len(m.Atoms))
-	k.queue, k.order, k.double, k.choices = k.queue[:0], k.order[:0], k.double[:0], k.choices[:0]
-	head, next, retries := 0, 0, 0
+	k.queue = k.queue[:0]
+	k.order = k.order[:0]
+	k.double = k.double[:0]
+	k.choices = k.choices[:0]
+	var head, next, retries int
 	for {
 		var at int32
 		if head < len(k.queue) {
@@ -308,7 +330,8 @@ func (v *perceiver) match(candidates []bool) bool {
 			}
 			retries++
 			v.retract(head)
-			head, next = 0, 0
+			head = 0
+			next = 0
 			continue
 		}
 		other := v.partner(at, link+1) >= 0
@@ -330,7 +353,8 @@ func (v *perceiver) match(candidates []bool) bool {
 // partner returns the first link of an atom, not before the given one, to a
 // neighbour that could share a double bond with it, or -1.
 func (v *perceiver) partner(at, link int32) int32 {
-	m, k := v.m, &v.kekule
+	m := v.m
+	k := &v.kekule
 	for ; link < v.ptr[at+1]; link++ {
 		l := v.links[link]
 		if k.in[l.atom] && !k.done[l.atom] && k.open[l.atom] &&
@@ -344,7 +368,8 @@ func (v *perceiver) partner(at, link int32) int32 {
 // retract goes back to the last choice: the atoms since then are queued again
 // and lose the double bonds among them.
 func (v *perceiver) retract(head int) {
-	m, k := v.m, &v.kekule
+	m := v.m
+	k := &v.kekule
 	at := slices.Index(k.order, k.choices[len(k.choices)-1].atom)
 	k.spare = append(append(k.spare[:0], k.order[at:]...), k.queue[head:]...)
 	k.spare, k.queue = k.queue, k.spare

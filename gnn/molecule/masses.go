@@ -34,7 +34,8 @@ var readElements = sync.OnceValue(func() *[maxZ + 1]Element {
 		z++
 		e := Element{Outer: int(elements[z].outer), isotopes: map[uint16]float64{}}
 		var symbol string
-		if _, err := fmt.Sscan(line, &symbol, &e.Weight, &e.Exact, &e.Radius); err != nil || symbol != elements[z].symbol {
+		if _, err := fmt.Sscan(line, &symbol, &e.Weight, &e.Exact, &e.Radius); err != nil ||
+			symbol != elements[z].symbol {
 			panic(fmt.Sprintf("molecule: elements.txt: element %d: %q: %v", z, line, err))
 		}
 		for _, isotope := range strings.Fields(line)[4:] {

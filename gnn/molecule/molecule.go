@@ -42,7 +42,15 @@ const (
 )
 
 // halves is twice the order of a bond, as valences are summed.
-var halves = [...]int32{Single: 2, Double: 4, Triple: 6, Aromatic: 3, Quadruple: 8, Dative: 2, AnyOrder: 0}
+var halves = [...]int32{
+	Single:    2,
+	Double:    4,
+	Triple:    6,
+	Aromatic:  3,
+	Quadruple: 8,
+	Dative:    2,
+	AnyOrder:  0,
+}
 
 // halvesAt is what the bond adds to twice the valence of one of its atoms: a dative bond
 // adds nothing to that of the atom that gives.
@@ -123,8 +131,11 @@ type Molecule struct {
 // Clone returns a copy that shares no memory.
 func (m *Molecule) Clone() *Molecule {
 	return &Molecule{
-		Atoms: slices.Clone(m.Atoms), Bonds: slices.Clone(m.Bonds),
-		ringPtr: slices.Clone(m.ringPtr), ringAtoms: slices.Clone(m.ringAtoms), ringBonds: slices.Clone(m.ringBonds),
+		Atoms:     slices.Clone(m.Atoms),
+		Bonds:     slices.Clone(m.Bonds),
+		ringPtr:   slices.Clone(m.ringPtr),
+		ringAtoms: slices.Clone(m.ringAtoms),
+		ringBonds: slices.Clone(m.ringBonds),
 	}
 }
 
@@ -165,7 +176,8 @@ type Parser struct {
 // overwritten by the next call; [Molecule.Clone] keeps it. An error is an
 // [*Error].
 func (p *Parser) Parse(smiles string) (*Molecule, error) {
-	r, v := &p.reader, &p.perceiver
+	r := &p.reader
+	v := &p.perceiver
 	m, err := r.read(smiles)
 	if err == nil {
 		v.reset(m)

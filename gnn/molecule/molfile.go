@@ -31,7 +31,8 @@ func (e *LineError) Error() string { return fmt.Sprintf("molecule: line %d: %s",
 //
 // The molecule is the parser's own, as that of [Parser.Parse]. An error is a [*LineError].
 func (p *Parser) ParseMolfile(text string) (*Molecule, error) {
-	r, v := &p.molfile, &p.perceiver
+	r := &p.molfile
+	v := &p.perceiver
 	err := r.read(text)
 	if err == nil {
 		v.reset(&r.mol)
@@ -72,10 +73,21 @@ const (
 )
 
 // bondOrders are the orders by their numbers in a molfile.
-var bondOrders = map[int]BondType{1: Single, 2: Double, 3: Triple, 4: Aromatic, 9: Dative}
+var bondOrders = map[int]BondType{
+	1: Single,
+	2: Double,
+	3: Triple,
+	4: Aromatic,
+	9: Dative,
+}
 
 // queryBonds are the other numbers.
-var queryBonds = map[int]string{5: "single or double", 6: "single or aromatic", 7: "double or aromatic", 8: "of any order"}
+var queryBonds = map[int]string{
+	5: "single or double",
+	6: "single or aromatic",
+	7: "double or aromatic",
+	8: "of any order",
+}
 
 func (r *molfileReader) problem(format string, args ...any) *problem {
 	return &problem{atom: -1, column: r.line, reason: fmt.Sprintf(format, args...)}
@@ -93,13 +105,20 @@ func (r *molfileReader) next() (string, bool) {
 
 // read parses the text into atoms, bonds and what is drawn.
 func (r *molfileReader) read(text string) *problem {
-	r.rest, r.line, r.charged = text, 0, false
-	r.mol.Atoms, r.mol.Bonds = r.mol.Atoms[:0], r.mol.Bonds[:0]
-	r.lines, r.places, r.valence, r.drawn = r.lines[:0], r.places[:0], r.valence[:0], r.drawn[:0]
+	r.rest = text
+	r.line = 0
+	r.charged = false
+	r.mol.Atoms = r.mol.Atoms[:0]
+	r.mol.Bonds = r.mol.Bonds[:0]
+	r.lines = r.lines[:0]
+	r.places = r.places[:0]
+	r.valence = r.valence[:0]
+	r.drawn = r.drawn[:0]
 	var line string
 	for range 4 {
 		var ok bool
-		if line, ok = r.next(); !ok {
+		line, ok = r.next()
+		if !ok {
 			return r.problem("the molfile ends before its counts, in its fourth line")
 		}
 	}
@@ -148,7 +167,8 @@ func (r *molfileReader) whole(text, name string, least, most int) (int, *problem
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < least || n > most {
-		return 0, r.problem("the %s is %q, want a whole number from %d to %d", name, shorten(text), least, most)
+		return 0, r.problem("the %s is %q, want a whole number from %d to %d",
+			name, shorten(text), least, most)
 	}
 	return n, nil
 }
@@ -189,7 +209,8 @@ func (r *molfileReader) element(a *Atom, text string) *problem {
 	case "*", "R", "R#":
 		return nil
 	case "D", "T":
-		a.Z, a.Isotope = 1, 2
+		a.Z = 1
+		a.Isotope = 2
 		if text == "T" {
 			a.Isotope = 3
 		}
@@ -246,7 +267,12 @@ func (r *molfileReader) bond(order int, begin, end string, d drawn) *problem {
 	if typ == Aromatic {
 		r.mol.Atoms[i].Aromatic, r.mol.Atoms[j].Aromatic = true, true
 	}
-	r.mol.Bonds = append(r.mol.Bonds, Bond{Begin: i, End: j, Type: typ, aromatic: typ == Aromatic})
+	r.mol.Bonds = append(r.mol.Bonds, Bond{
+		Begin:    i,
+		End:      j,
+		Type:     typ,
+		aromatic: typ == Aromatic,
+	})
 	r.drawn = append(r.drawn, d)
 	return nil
 }
@@ -272,10 +298,13 @@ func (r *molfileReader) read2000(atoms, bonds int) *problem {
 			name        string
 			least, most int
 		}{
-			{34, 36, "mass difference", -18, 99}, {36, 39, "charge", 0, 7}, {42, 45, "number of hydrogens", 0, 0},
+			{34, 36, "mass difference", -18, 99},
+			{36, 39, "charge", 0, 7},
+			{42, 45, "number of hydrogens", 0, 0},
 			{48, 51, "valence", 0, 15}, {60, 63, "atom map number", 0, 999},
 		} {
-			if fields[i], err = r.number(line, f.begin, f.end, f.name, f.least, f.most); err != nil {
+			fields[i], err = r.number(line, f.begin, f.end, f.name, f.least, f.most)
+			if err != nil {
 				return err
 			}
 		}
@@ -306,7 +335,12 @@ func (r *molfileReader) read2000(atoms, bonds int) *problem {
 		if topology, err := r.number(line, 15, 18, "topology of a bond", 0, 99); err != nil || topology != 0 {
 			return r.problem("the topology of a bond is given: this is a query, and not a molecule")
 		}
-		d := map[int]drawn{1: wedge, 3: crossed, 4: wavy, 6: dash}[stereo]
+		d := map[int]drawn{
+			1: wedge,
+			3: crossed,
+			4: wavy,
+			6: dash,
+		}[stereo]
 		if err := r.bond(order, field(line, 0, 3), field(line, 3, 6), d); err != nil {
 			return err
 		}
@@ -404,7 +438,8 @@ func (r *molfileReader) next3000() (string, *problem) {
 			return "", r.problem(`want a line that begins with "M  V30 "`)
 		}
 		text, more := strings.CutSuffix(text, "-")
-		if whole += text; !more {
+		whole += text
+		if !more {
 			return strings.TrimSpace(whole), nil
 		}
 	}
@@ -425,7 +460,8 @@ func (r *molfileReader) read3000() *problem {
 		case line == "END CTAB":
 			return r.properties()
 		case block == "" && strings.HasPrefix(line, "BEGIN "):
-			if name = strings.Fields(name)[0]; name != "CTAB" {
+			name = strings.Fields(name)[0]
+			if name != "CTAB" {
 				block = name
 			}
 		case block != "" && strings.HasPrefix(line, "END "):
@@ -447,7 +483,9 @@ func (r *molfileReader) read3000() *problem {
 
 // split3000 returns the words of a line; blanks within quotes or brackets separate none.
 func split3000(line string) (words []string) {
-	depth, quoted, begin := 0, false, 0
+	depth := 0
+	quoted := false
+	begin := 0
 	for i := range len(line) + 1 {
 		switch {
 		case i == len(line), line[i] == ' ' && depth == 0 && !quoted:
@@ -496,7 +534,8 @@ func (r *molfileReader) atom3000(words []string) *problem {
 		case "MASS":
 			err = r.set(&a, "ISO", value)
 		case "VAL":
-			if valence, err = r.whole(value, "valence", -1, 14); valence == -1 {
+			valence, err = r.whole(value, "valence", -1, 14)
+			if valence == -1 {
 				valence = noValence
 			}
 		case "HCOUNT", "SUBST", "UNSAT", "RBCNT":

@@ -49,11 +49,13 @@ func (v *perceiver) conjugate() {
 			continue
 		}
 		for _, x := range v.of(i) {
-			if m.Bonds[x.bond].halvesAt(i) < 3 || !v.mayConjugate(i) || !v.release2022 && !v.mayConjugate(x.atom) {
+			if m.Bonds[x.bond].halvesAt(i) < 3 || !v.mayConjugate(i) ||
+				!v.release2022 && !v.mayConjugate(x.atom) {
 				continue
 			}
 			for _, y := range v.of(i) {
-				if x != y && v.degree(y.atom)+int32(m.Atoms[y.atom].hydrogens()) <= 3 && v.mayConjugate(y.atom) {
+				if x != y && v.degree(y.atom)+int32(m.Atoms[y.atom].hydrogens()) <= 3 &&
+					v.mayConjugate(y.atom) {
 					m.Bonds[x.bond].Conjugated, m.Bonds[y.bond].Conjugated = true, true
 				}
 			}
@@ -103,7 +105,9 @@ func (v *perceiver) hybridisation(i, n int32) Hybridisation {
 		}
 	}
 	if a.Z > 1 && a.Z < 89 {
-		outer, total, charge := int32(elements[a.Z].outer), a.totalValence(), int32(a.Charge)
+		outer := int32(elements[a.Z].outer)
+		total := a.totalValence()
+		charge := int32(a.Charge)
 		free := outer - (total + charge)
 		if total+outer-charge < 8 {
 			radicals := int32(a.radicals)
@@ -138,10 +142,13 @@ func (v *perceiver) hybridisation(i, n int32) Hybridisation {
 
 // note writes what has been found to the molecule.
 func (v *perceiver) note() {
-	m, s := v.m, &v.rings
+	m := v.m
+	s := &v.rings
 	for i := range m.Atoms {
 		a := &m.Atoms[i]
-		a.Hydrogens, a.Degree, a.InRing = a.hydrogens(), int16(v.degree(int32(i))), s.ofAtom[i] > 0
+		a.Hydrogens = a.hydrogens()
+		a.Degree = int16(v.degree(int32(i)))
+		a.InRing = s.ofAtom[i] > 0
 	}
 	for i := range m.Bonds {
 		m.Bonds[i].InRing = s.ofBond[i] > 0

@@ -124,8 +124,10 @@ type arc struct{ to, edge int32 }
 
 // A visit is what a search from a root knows of an atom.
 type visit struct {
-	depth  int32 // distance from the root; -1 if the search has not reached the atom
-	parent int32 // the atom before, on a shortest path through atoms before the root; -1 if there is no such path
+	depth int32 // distance from the root; -1 if the search has not reached the atom
+	// the atom before, on a shortest path through atoms before the root; -1 if there is no such
+	// path
+	parent int32
 	edge   int32 // to the parent
 	branch int32 // the neighbour of the root on that path
 	ways   int32 // the number of such paths, at most mostRingAtoms
@@ -271,7 +273,9 @@ func (v *perceiver) addSingleRing() {
 // numberBlock numbers the atoms of the block by degree, and lists their arcs.
 func (v *perceiver) numberBlock() {
 	f := &v.finder
-	slices.SortFunc(f.atoms, func(a, b int32) int { return cmp.Or(int(f.degree[a]-f.degree[b]), int(a-b)) })
+	slices.SortFunc(f.atoms, func(a, b int32) int {
+		return cmp.Or(int(f.degree[a]-f.degree[b]), int(a-b))
+	})
 	f.ptr = resize(f.ptr, len(f.atoms)+1)
 	for i, a := range f.atoms {
 		f.number[a] = int32(i)
@@ -397,7 +401,13 @@ func (f *ringFinder) collect(root, limit int32) {
 // add adds the candidate of two paths to left and right. middle is the atom between
 // their ends, if any, with its edge to right, and edge that from left to it.
 func (f *ringFinder) add(root, left, right int32, middle step, edge int32) {
-	c := candidate{root: root, left: left, right: right, middle: middle.atom, start: int32(len(f.path))}
+	c := candidate{
+		root:   root,
+		left:   left,
+		right:  right,
+		middle: middle.atom,
+		start:  int32(len(f.path)),
+	}
 	c.ways = int64(f.visits[left].ways) * int64(f.visits[right].ways)
 	// From left up to the root, down to right, and back to left.
 	for i := left; i != root; i = f.visits[i].parent {
@@ -430,7 +440,9 @@ func (f *ringFinder) eliminate() (complete, ok bool) {
 	for i := range f.candidates {
 		f.order = append(f.order, int32(i))
 	}
-	slices.SortStableFunc(f.order, func(a, b int32) int { return int(f.candidates[a].size - f.candidates[b].size) })
+	slices.SortStableFunc(f.order, func(a, b int32) int {
+		return int(f.candidates[a].size - f.candidates[b].size)
+	})
 	rank := len(f.edges) - len(f.atoms) + 1
 	f.words = (len(f.edges) + 63) / 64
 	f.rows = f.rows[:0]

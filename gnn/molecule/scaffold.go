@@ -49,7 +49,8 @@ func (v *perceiver) murcko(s *Molecule) bool {
 
 	keep := append(v.keep[:0], core...)
 	v.keep = keep
-	s.Atoms, s.Bonds = append(s.Atoms[:0], m.Atoms...), append(s.Bonds[:0], m.Bonds...)
+	s.Atoms = append(s.Atoms[:0], m.Atoms...)
+	s.Bonds = append(s.Bonds[:0], m.Bonds...)
 	for i := range int32(n) {
 		if core[i] {
 			continue
@@ -69,7 +70,9 @@ func (v *perceiver) murcko(s *Molecule) bool {
 			case a.Aromatic && (a.Z != 6 || a.Charge == 1):
 				a.explicit = 1
 			case a.fixed || a.Chirality != Unspecified:
-				a.fixed, a.explicit, a.Chirality = false, 0, Unspecified
+				a.fixed = false
+				a.explicit = 0
+				a.Chirality = Unspecified
 			}
 		}
 	}
@@ -82,17 +85,21 @@ func (v *perceiver) murcko(s *Molecule) bool {
 // v.queue are the others.
 func (v *perceiver) peel() {
 	n := len(v.m.Atoms)
-	v.core, v.moved, v.queue = resize(v.core, n), resize(v.moved, n), v.queue[:0]
+	v.core = resize(v.core, n)
+	v.moved = resize(v.moved, n)
+	v.queue = v.queue[:0]
 	for i := range int32(n) {
 		v.core[i] = true
-		if v.moved[i] = v.degree(i); v.moved[i] < 2 {
+		v.moved[i] = v.degree(i)
+		if v.moved[i] < 2 {
 			v.queue = append(v.queue, i)
 		}
 	}
 	for k := 0; k < len(v.queue); k++ {
 		v.core[v.queue[k]] = false
 		for _, l := range v.of(v.queue[k]) {
-			if v.moved[l.atom]--; v.moved[l.atom] == 1 && v.core[l.atom] {
+			v.moved[l.atom]--
+			if v.moved[l.atom] == 1 && v.core[l.atom] {
 				v.queue = append(v.queue, l.atom)
 			}
 		}

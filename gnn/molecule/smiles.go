@@ -82,7 +82,8 @@ func (r *smilesReader) read(smiles string) (*Molecule, *problem) {
 		return nil, err
 	}
 	if !r.extension {
-		return nil, r.problem(len(r.text), "a blank in a SMILES, behind which only an extension |…| may follow")
+		return nil, r.problem(len(r.text),
+			"a blank in a SMILES, behind which only an extension |…| may follow")
 	}
 	if err := r.closeRings(); err != nil {
 		return nil, err
@@ -99,9 +100,14 @@ func (r *smilesReader) reset(smiles string) {
 	r.text = smiles[:start+len(beforeBlank(smiles[start:]))]
 	r.pos = start
 	r.extension = isExtension(strings.TrimFunc(smiles[len(r.text):], isBlank))
-	r.mol.Atoms, r.mol.Bonds = r.mol.Atoms[:0], r.mol.Bonds[:0]
-	r.columns, r.degree, r.lastDigit = r.columns[:0], r.degree[:0], r.lastDigit[:0]
-	r.branches, r.closures, r.digits = r.branches[:0], r.closures[:0], r.digits[:0]
+	r.mol.Atoms = r.mol.Atoms[:0]
+	r.mol.Bonds = r.mol.Bonds[:0]
+	r.columns = r.columns[:0]
+	r.degree = r.degree[:0]
+	r.lastDigit = r.lastDigit[:0]
+	r.branches = r.branches[:0]
+	r.closures = r.closures[:0]
+	r.digits = r.digits[:0]
 	if r.open == nil {
 		r.open = map[int32]int32{}
 	}
@@ -225,7 +231,9 @@ func (r *smilesReader) chain() *problem {
 			r.degree[prev]++
 			r.degree[i]++
 		}
-		prev, bond, expect = i, bondSpec{}, afterAtoms
+		prev = i
+		bond = bondSpec{}
+		expect = afterAtoms
 	}
 	if expect != afterAtoms {
 		if len(r.mol.Atoms) == 0 {
@@ -240,7 +248,14 @@ func (r *smilesReader) chain() *problem {
 }
 
 // bondTypes are the orders of the bond symbols.
-var bondTypes = [128]BondType{'-': Single, '=': Double, '#': Triple, '$': Quadruple, ':': Aromatic, '~': AnyOrder}
+var bondTypes = [128]BondType{
+	'-': Single,
+	'=': Double,
+	'#': Triple,
+	'$': Quadruple,
+	':': Aromatic,
+	'~': AnyOrder,
+}
 
 func (r *smilesReader) bond(c byte) bondSpec {
 	r.pos++
@@ -264,13 +279,19 @@ func (r *smilesReader) bond(c byte) bondSpec {
 }
 
 func (r *smilesReader) makeBond(begin, end int32, s bondSpec) Bond {
-	b := Bond{Begin: begin, End: end, Type: s.typ, Direction: s.dir}
+	b := Bond{
+		Begin:     begin,
+		End:       end,
+		Type:      s.typ,
+		Direction: s.dir,
+	}
 	if !s.ordered && r.mol.Atoms[begin].Aromatic && r.mol.Atoms[end].Aromatic {
 		b.Type = Aromatic
 	}
 	b.aromatic = b.Type == Aromatic
 	if s.backward {
-		b.Begin, b.End = end, begin
+		b.Begin = end
+		b.End = begin
 	}
 	return b
 }
@@ -287,14 +308,22 @@ func (r *smilesReader) ringNumber(atom int32, bond bondSpec) *problem {
 	k := r.open[number] - 1
 	if k < 0 {
 		k = int32(len(r.closures))
-		r.closures = append(r.closures, closure{number: number, begin: atom, end: -1, first: bond, column: start})
+		r.closures = append(r.closures, closure{
+			number: number,
+			begin:  atom,
+			end:    -1,
+			first:  bond,
+			column: start,
+		})
 		r.open[number] = k + 1
 	} else {
 		c := &r.closures[k]
 		if c.begin == atom {
 			return r.problem(start, "ring %d would bond an atom to itself", number)
 		}
-		c.end, c.later, c.column = atom, bond, start
+		c.end = atom
+		c.later = bond
+		c.column = start
 		delete(r.open, number)
 	}
 	r.digits = append(r.digits, digit{closure: k, before: r.lastDigit[atom]})
@@ -367,7 +396,9 @@ func (r *smilesReader) closeRings() *problem {
 	for i := range r.closures {
 		r.order = append(r.order, int32(i))
 	}
-	slices.SortStableFunc(r.order, func(a, b int32) int { return int(r.closures[a].number - r.closures[b].number) })
+	slices.SortStableFunc(r.order, func(a, b int32) int {
+		return int(r.closures[a].number - r.closures[b].number)
+	})
 	for _, i := range r.order {
 		c := &r.closures[i]
 		c.bond = int32(len(r.mol.Bonds))
@@ -418,7 +449,7 @@ func (r *smilesReader) settleTags(n *adjacency) {
 		if a.Chirality != Clockwise && a.Chirality != CounterClockwise {
 			continue
 		}
-		rings, inversions := 0, 0
+		var rings, inversions int
 		for d := r.lastDigit[i]; d >= 0; d = r.digits[d].before {
 			rings++
 			bond := r.closures[r.digits[d].closure].bond
@@ -438,7 +469,9 @@ func (r *smilesReader) settleTags(n *adjacency) {
 		// beginning of a string the hydrogen comes after the atom, not before
 		// it; and a lone pair counts as the last neighbour beside a ring number.
 		if len(links) == 3 {
-			saturated := !slices.ContainsFunc(links, func(l link) bool { return r.mol.Bonds[l.bond].Type != Single })
+			saturated := !slices.ContainsFunc(links, func(l link) bool {
+				return r.mol.Bonds[l.bond].Type != Single
+			})
 			if a.first && a.explicit == 1 || a.explicit != 1 && rings == 1 && saturated {
 				inversions++
 			}
@@ -465,9 +498,11 @@ func (r *smilesReader) atom() (Atom, *problem) {
 	case strings.IndexByte("BCNOFPSI", c) >= 0:
 		a.Z = symbol(c, 0)
 	case aromaticSymbol(c) > 0:
-		a.Z, a.Aromatic = aromaticSymbol(c), true
+		a.Z = aromaticSymbol(c)
+		a.Aromatic = true
 	case c == '>':
-		return a, r.problem(r.pos, "a reaction, and not one molecule: want its reactants or its products alone")
+		return a, r.problem(r.pos,
+			"a reaction, and not one molecule: want its reactants or its products alone")
 	case strings.IndexByte("<!&,;@+", c) >= 0:
 		return a, r.problem(r.pos, "%q has no meaning here: this is SMILES, and not SMARTS", c)
 	case c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z':
@@ -527,7 +562,8 @@ func (r *smilesReader) bracket() (Atom, *problem) {
 			n = 2
 		} else if isDigit(r.peek()) {
 			var err *problem
-			if n, err = r.integer("charge", 99); err != nil {
+			n, err = r.integer("charge", 99)
+			if err != nil {
 				return a, err
 			}
 		}
@@ -551,7 +587,11 @@ func (r *smilesReader) bracket() (Atom, *problem) {
 		if r.pos >= len(r.text) {
 			return a, r.problem(start, "the bracket is not closed")
 		}
-		return a, r.problem(r.pos, "%s within a bracket; the order is isotope, symbol, chirality, hydrogens, charge, :map", r.what())
+		return a, r.problem(
+			r.pos,
+			"%s within a bracket; the order is isotope, symbol, chirality, hydrogens, charge, :map",
+			r.what(),
+		)
 	}
 	r.pos++
 	return a, nil
@@ -577,16 +617,19 @@ func (r *smilesReader) symbol(a *Atom) *problem {
 		}
 		a.Z = int8(n)
 		return err
-	case strings.HasPrefix(r.text[r.pos:], "Uu") && r.pos+2 < len(r.text) && systematicSymbol(r.text[r.pos+2]) > 0:
+	case strings.HasPrefix(r.text[r.pos:], "Uu") && r.pos+2 < len(r.text) &&
+		systematicSymbol(r.text[r.pos+2]) > 0:
 		a.Z = systematicSymbol(r.text[r.pos+2])
 		r.pos += 3
 		return nil
 	case c >= 'A' && c <= 'Z':
-		if a.Z = symbol(c, two); a.Z > 0 {
+		a.Z = symbol(c, two)
+		if a.Z > 0 {
 			r.pos += 2
 			return nil
 		}
-		if a.Z = symbol(c, 0); a.Z > 0 {
+		a.Z = symbol(c, 0)
+		if a.Z > 0 {
 			r.pos++
 			return nil
 		}
@@ -598,7 +641,8 @@ func (r *smilesReader) symbol(a *Atom) *problem {
 			r.pos += 2
 			return nil
 		}
-		if a.Z = aromaticSymbol(c); a.Z > 0 {
+		a.Z = aromaticSymbol(c)
+		if a.Z > 0 {
 			r.pos++
 			return nil
 		}
@@ -655,7 +699,8 @@ func (r *smilesReader) tag(a *Atom) *problem {
 				return err
 			}
 			if n > c.permutations {
-				return r.problem(start, "chirality class %s has the permutations 1 to %d", c.name, c.permutations)
+				return r.problem(start, "chirality class %s has the permutations 1 to %d",
+					c.name, c.permutations)
 			}
 			if c.name == "TH" && n == 2 {
 				a.Chirality = Clockwise

@@ -6,10 +6,12 @@ import (
 	"slices"
 )
 
-// largestFragment keeps one fragment: those with carbon come first, then the one with the most atoms, hydrogens
-// included, then the one with the largest mass, then the first. It reports whether it has dropped others.
+// largestFragment keeps one fragment: those with carbon come first, then the one with the most
+// atoms, hydrogens included, then the one with the largest mass, then the first. It reports whether
+// it has dropped others.
 //
-// The rules are those of RDKit's LargestFragmentChooser with preferOrganic, which breaks the last tie by SMILES.
+// The rules are those of RDKit's LargestFragmentChooser with preferOrganic, which breaks the last
+// tie by SMILES.
 func (v *perceiver) largestFragment() bool {
 	m := v.m
 	// Hydrogens count, so valences are needed. Errors are reported later, for the atoms that stay.
@@ -127,7 +129,9 @@ func (v *perceiver) neutralise(drawing []Atom) bool {
 			fixed += int(a.Charge)
 		}
 	}
-	order := func(x, y charge) int { return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(x.atom, y.atom)) }
+	order := func(x, y charge) int {
+		return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(x.atom, y.atom))
+	}
 	slices.SortFunc(anions, order)
 	slices.SortFunc(cations, order)
 	anions = v.dropBalanced(anions)
@@ -167,7 +171,8 @@ func (v *perceiver) neutralise(drawing []Atom) bool {
 			removed = min(removed, a.hydrogens())
 		}
 		valence := int8(a.totalValence()) + change*removed
-		if e := &elements[a.Z]; removed == a.Charge && e.maxValence() > 0 && !slices.Contains(e.valences, valence) {
+		if e := &elements[a.Z]; removed == a.Charge && e.maxValence() > 0 &&
+			!slices.Contains(e.valences, valence) {
 			continue
 		}
 		if removed > 0 {
@@ -218,10 +223,12 @@ func (v *perceiver) countNext(i int32, kind func(a *Atom) bool) (n int) {
 	return n
 }
 
-func (v *perceiver) nextTo(i int32, kind func(a *Atom) bool) bool { return v.countNext(i, kind) > 0 }
+func (v *perceiver) nextTo(i int32, kind func(a *Atom) bool) bool {
+	return v.countNext(i, kind) > 0
+}
 
-// acidic reports whether an atom of charge -1 is that of an acid: a carboxylate, sulphonate, phosphate, nitrate,
-// halate or one of their sulphur analogues, or a tetrazole.
+// acidic reports whether an atom of charge -1 is that of an acid: a carboxylate, sulphonate,
+// phosphate, nitrate, halate or one of their sulphur analogues, or a tetrazole.
 func (v *perceiver) acidic(i int32) bool {
 	a := &v.m.Atoms[i]
 	if a.Aromatic {

@@ -83,8 +83,9 @@ func (v *perceiver) dropFlatTags() {
 // possible tells it to go on refining for the sake of centres without a tag
 // too. RDKit does so when it reads a molecule, but not when it writes one.
 func (v *perceiver) cleanStereo(possible bool) {
-	m, s := v.m, &v.stereo
-	tagged, directed := false, false
+	m := v.m
+	s := &v.stereo
+	var tagged, directed bool
 	for i := range m.Atoms {
 		m.Atoms[i].code = noCode
 		tagged = tagged || m.Atoms[i].Chirality != Unspecified
@@ -106,7 +107,8 @@ func (v *perceiver) cleanStereo(possible bool) {
 		a.Chirality = Unspecified
 		// The hydrogen in [C@H] was written for the sake of the tag.
 		if a.explicit == 1 && a.Charge == 0 && !a.Aromatic {
-			a.explicit, a.fixed = 0, false
+			a.explicit = 0
+			a.fixed = false
 			v.refill(int32(i))
 		}
 	}
@@ -124,19 +126,21 @@ func (v *perceiver) cleanStereo(possible bool) {
 	}
 }
 
-// code gives codes to the atoms, if it is to, and to the double bonds whose neighbours differ. If only the tagged
-// atoms count, ranks are refined no further than their codes need.
+// code gives codes to the atoms, if it is to, and to the double bonds whose neighbours differ. If
+// only the tagged atoms count, ranks are refined no further than their codes need.
 func (v *perceiver) code(atoms, possible, onlyTagged bool) {
-	m, s := v.m, &v.stereo
+	m := v.m
+	s := &v.stereo
 	bonds := false
 	for i := range m.Bonds {
 		b := &m.Bonds[i]
-		bonds = bonds || b.Type == Double && v.mayHaveStereo(int32(i)) && (v.hasDirected(b.Begin) || v.hasDirected(b.End))
+		bonds = bonds ||
+			b.Type == Double && v.mayHaveStereo(int32(i)) && (v.hasDirected(b.Begin) || v.hasDirected(b.End))
 	}
 	s.toClear = resize(s.toClear, len(m.Bonds))
 	enough := (atoms || bonds) && v.rankAtoms(onlyTagged && !bonds)
 	for atoms || bonds {
-		changedAtoms, changedBonds := false, false
+		var changedAtoms, changedBonds bool
 		if atoms {
 			atoms, changedAtoms = v.codeAtoms(possible)
 		}
@@ -154,8 +158,10 @@ func (v *perceiver) code(atoms, possible, onlyTagged bool) {
 // stereocentres, and those among them that have no tag. Centres that are some only relative to
 // others in their ring are not counted, as RDKit does not count them.
 func (p *Parser) StereoCentres(m *Molecule) (all, untagged int) {
-	v, s := &p.perceiver, &p.scaffold
-	s.Atoms, s.Bonds = append(s.Atoms[:0], m.Atoms...), append(s.Bonds[:0], m.Bonds...)
+	v := &p.perceiver
+	s := &p.scaffold
+	s.Atoms = append(s.Atoms[:0], m.Atoms...)
+	s.Bonds = append(s.Bonds[:0], m.Bonds...)
 	v.reset(s)
 	v.findRings() // does not fail: the parser has found the same
 	candidate := false
@@ -220,7 +226,9 @@ func (v *perceiver) mayHaveStereo(bond int32) bool {
 }
 
 func (v *perceiver) hasDirected(atom int32) bool {
-	return slices.ContainsFunc(v.of(atom), func(l link) bool { return v.m.Bonds[l.bond].Direction != NoDirection })
+	return slices.ContainsFunc(v.of(atom), func(l link) bool {
+		return v.m.Bonds[l.bond].Direction != NoDirection
+	})
 }
 
 // rankAtoms ranks the atoms by element, isotope and atom map number, and then
@@ -234,7 +242,8 @@ func (v *perceiver) rankAtoms(onlyTagged bool) (enough bool) {
 		// natural element if it is not lighter.
 		mass := int64(0)
 		if a.Isotope != 0 {
-			if mass = int64(a.Isotope) - int64(elements[a.Z].isotope); mass >= 0 {
+			mass = int64(a.Isotope) - int64(elements[a.Z].isotope)
+			if mass >= 0 {
 				mass++
 			}
 		}
@@ -253,7 +262,8 @@ func (v *perceiver) rankAtoms(onlyTagged bool) (enough bool) {
 func (v *perceiver) rankByKey() {
 	s := &v.stereo
 	n := len(v.m.Atoms)
-	s.rank, s.order = resize(s.rank, n), s.order[:0]
+	s.rank = resize(s.rank, n)
+	s.order = s.order[:0]
 	for i := range int32(n) {
 		s.order = append(s.order, i)
 	}
@@ -271,7 +281,8 @@ func (v *perceiver) rankByKey() {
 // first, each counted twice its bond order, then by their hydrogens; until
 // every rank is distinct or nothing changes, or, if only the tagged atoms count, ranks are enough for them.
 func (v *perceiver) refine(onlyTagged bool) (enough bool) {
-	m, s := v.m, &v.stereo
+	m := v.m
+	s := &v.stereo
 	n := len(m.Atoms)
 	ranks := s.rank[s.order[n-1]] + 1
 	next := resize(s.scratch, n)
@@ -312,18 +323,20 @@ func (v *perceiver) refine(onlyTagged bool) (enough bool) {
 			lo = hi
 		}
 		copy(s.rank, next)
-		if ranks = r; ranks == before {
+		ranks = r
+		if ranks == before {
 			break
 		}
 	}
 	return false
 }
 
-// taggedAreCentres reports whether every tagged atom has neighbours of different ranks. Refining keeps the order of
-// what differs, and with it the codes.
+// taggedAreCentres reports whether every tagged atom has neighbours of different ranks. Refining
+// keeps the order of what differs, and with it the codes.
 func (v *perceiver) taggedAreCentres() bool {
 	for i := range v.m.Atoms {
-		if v.m.Atoms[i].Chirality != Unspecified && !(v.neighboursDiffer(int32(i)) && v.mayBeCentre(int32(i))) {
+		if v.m.Atoms[i].Chirality != Unspecified &&
+			!(v.neighboursDiffer(int32(i)) && v.mayBeCentre(int32(i))) {
 			return false
 		}
 	}
@@ -349,7 +362,8 @@ func compareLists[T int32 | int64](x, y []T) int {
 // listNeighbours appends to the list what an atom is compared by: 1 + the rank
 // of its neighbours, and 0 for hydrogens.
 func (v *perceiver) listNeighbours(atom int32) {
-	m, s := v.m, &v.stereo
+	m := v.m
+	s := &v.stereo
 	start := len(s.list)
 	for _, l := range v.of(atom) {
 		b := &m.Bonds[l.bond]
@@ -378,7 +392,8 @@ func (v *perceiver) listNeighbours(atom int32) {
 
 // refineByCodes refines the ranks by the configurations found so far.
 func (v *perceiver) refineByCodes() {
-	m, s := v.m, &v.stereo
+	m := v.m
+	s := &v.stereo
 	factor := int64(100)
 	for factor < int64(len(m.Atoms)) {
 		factor *= 10
@@ -401,7 +416,8 @@ func (v *perceiver) refineByCodes() {
 // It returns whether there are possible centres without one, and whether any
 // was found.
 func (v *perceiver) codeAtoms(possible bool) (left, changed bool) {
-	m, s := v.m, &v.stereo
+	m := v.m
+	s := &v.stereo
 	open := 0
 	for i := range m.Atoms {
 		a := &m.Atoms[i]
@@ -441,11 +457,14 @@ func oddOrder(links []link, rank []int32) (odd bool) {
 // they are different.
 func (v *perceiver) mayBeCentre(i int32) bool {
 	a := &v.m.Atoms[i]
-	degree, h := v.degree(i), int32(a.hydrogens())
+	degree := v.degree(i)
+	h := int32(a.hydrogens())
 	switch {
 	case degree+h > 4 || degree+h < 3:
 		return false
-	case slices.ContainsFunc(v.of(i), func(l link) bool { return v.m.Bonds[l.bond].Type == AnyOrder }):
+	case slices.ContainsFunc(v.of(i), func(l link) bool {
+		return v.m.Bonds[l.bond].Type == AnyOrder
+	}):
 		return false
 	case degree < 3:
 		return a.Z == 15 || a.Z == 33
@@ -508,16 +527,19 @@ type side struct {
 
 // sideOf returns false if there is no direction, or the neighbours are alike.
 func (v *perceiver) sideOf(atom, double int32) (side, bool) {
-	m, rank := v.m, v.stereo.rank
+	m := v.m
+	rank := v.stereo.rank
 	var l [2]link
 	var d [2]Direction
-	n, seen := 0, false
+	n := 0
+	seen := false
 	for _, x := range v.of(atom) {
 		if x.bond == double {
 			continue
 		}
 		b := &m.Bonds[x.bond]
-		l[n], d[n] = x, b.Direction
+		l[n] = x
+		d[n] = b.Direction
 		if b.Direction != NoDirection {
 			seen = true
 			if b.Begin != atom {
@@ -548,7 +570,8 @@ func (v *perceiver) sideOf(atom, double int32) (side, bool) {
 // ends. Directions that contradict each other are removed. The results are
 // those of codeAtoms.
 func (v *perceiver) codeBonds() (left, changed bool) {
-	m, s := v.m, &v.stereo
+	m := v.m
+	s := &v.stereo
 	clear(s.toClear)
 	conflicts := false
 	for i := range m.Bonds {
@@ -556,7 +579,9 @@ func (v *perceiver) codeBonds() (left, changed bool) {
 		if b.Type != Double || b.stereo != noStereo || !v.mayHaveStereo(int32(i)) {
 			continue
 		}
-		if d, e := v.degree(b.Begin), v.degree(b.End); d != 2 && d != 3 || e != 2 && e != 3 {
+		d := v.degree(b.Begin)
+		e := v.degree(b.End)
+		if d != 2 && d != 3 || e != 2 && e != 3 {
 			continue
 		}
 		begin, ok := v.sideOf(b.Begin, int32(i))
@@ -595,7 +620,8 @@ func (v *perceiver) codeBonds() (left, changed bool) {
 // relative to others in their ring system, as the two substituted atoms of
 // 1,4-dimethylcyclohexane are.
 func (v *perceiver) pairRingCentres() {
-	m, s := v.m, &v.stereo
+	m := v.m
+	s := &v.stereo
 	s.paired = resize(s.paired, len(m.Atoms))
 	s.candidate = resize(s.candidate, len(m.Atoms))
 	s.seenAtom = resize(s.seenAtom, len(m.Atoms))
@@ -638,7 +664,8 @@ func (v *perceiver) spreadInRings(atom int32, once bool) {
 // stereocentre within its ring: two different neighbours outside of it, or one,
 // or neighbours in rings two of which are alike.
 func (v *perceiver) ringCentre(i int32) bool {
-	m, s := v.m, &v.stereo
+	m := v.m
+	s := &v.stereo
 	a := &m.Atoms[i]
 	if a.Chirality == Unspecified || a.code != noCode || v.rings.ofAtom[i] == 0 {
 		return false
@@ -655,7 +682,7 @@ func (v *perceiver) ringCentre(i int32) bool {
 		return false
 	}
 	var outside [2]int32
-	nOutside, nRing, different := 0, 0, 0
+	var nOutside, nRing, different int
 	links := v.of(i)
 	for k, l := range links {
 		if v.rings.ofBond[l.bond] == 0 {

@@ -35,7 +35,8 @@ func (v *perceiver) normaliseNitrogen(i int32) {
 		return
 	}
 	for _, l := range v.of(i) {
-		n, b := &m.Atoms[l.atom], &m.Bonds[l.bond]
+		n := &m.Atoms[l.atom]
+		b := &m.Bonds[l.bond]
 		if n.Charge != 0 {
 			continue
 		}
@@ -114,12 +115,15 @@ func (v *perceiver) makeDative() {
 		if to == nil {
 			continue
 		}
-		most, val := a.isoelectronic().maxValence(), v.explicitValence(int32(i))
+		most := a.isoelectronic().maxValence()
+		val := v.explicitValence(int32(i))
 		if a.Z == 6 { // in benzene and cyclopentadienyl too
 			val = (v.orders(int32(i))+1)/2 + int32(a.explicit)
 		}
 		if most > 0 && val > most {
-			to.Begin, to.End, to.Type = int32(i), to.Begin+to.End-int32(i), Dative
+			to.End = to.Begin + to.End - int32(i)
+			to.Begin = int32(i)
+			to.Type = Dative
 		}
 	}
 }
@@ -174,7 +178,8 @@ func (a *Atom) isoelectronic() *element {
 // less by before it is compared with them: P, S, As and Se with negative charges may be
 // hypervalent, where Cl, Ar, Br and Kr with as many electrons may not.
 func (a *Atom) allowance() (e *element, less int32) {
-	if z := int(a.Z) - int(a.Charge); (a.Z == 15 || a.Z == 16) && z > 16 || (a.Z == 33 || a.Z == 34) && z > 34 {
+	if z := int(a.Z) - int(a.Charge); (a.Z == 15 || a.Z == 16) && z > 16 ||
+		(a.Z == 33 || a.Z == 34) && z > 34 {
 		return &elements[a.Z], int32(a.Charge)
 	}
 	return a.isoelectronic(), 0
@@ -223,7 +228,8 @@ func (v *perceiver) settleValences() *problem {
 		}
 		h, ok := v.implicitHydrogens(int32(i))
 		if !ok {
-			return atomProblem(int32(i), "%s%s cannot have the valence %d", elements[a.Z].symbol, chargeSign(a.Charge), a.valence)
+			return atomProblem(int32(i), "%s%s cannot have the valence %d",
+				elements[a.Z].symbol, chargeSign(a.Charge), a.valence)
 		}
 		a.implicit = int8(h)
 	}
@@ -233,7 +239,8 @@ func (v *perceiver) settleValences() *problem {
 // most2022 returns the largest valence that RDKit 2022.09 allows an element, 0 or less for no
 // bound, and what an atom's may be larger by for its charge.
 func (a *Atom) most2022() (most, charge int32) {
-	most, charge = elements[a.Z].maxValence(), int32(a.Charge)
+	most = elements[a.Z].maxValence()
+	charge = int32(a.Charge)
 	switch a.Z {
 	case 3, 11, 19, 37:
 		most = 1
@@ -261,13 +268,16 @@ func (v *perceiver) settleValence(i int32) *problem {
 		most = 2 // in bridges between metals
 	}
 	if v.release2022 {
-		if most, less = a.most2022(); most > 0 && val-less > most {
-			return atomProblem(i, "%s%s has the valence %d, and at most %d is allowed", elements[a.Z].symbol, chargeSign(a.Charge), val, most+less)
+		most, less = a.most2022()
+		if most > 0 && val-less > most {
+			return atomProblem(i, "%s%s has the valence %d, and at most %d is allowed",
+				elements[a.Z].symbol, chargeSign(a.Charge), val, most+less)
 		}
 		return nil
 	}
 	if most >= 0 && elements[a.Z].maxValence() >= 0 && val-less > most {
-		return atomProblem(i, "%s%s has the valence %d, and at most %d is allowed", elements[a.Z].symbol, chargeSign(a.Charge), val, most+less)
+		return atomProblem(i, "%s%s has the valence %d, and at most %d is allowed",
+			elements[a.Z].symbol, chargeSign(a.Charge), val, most+less)
 	}
 	return nil
 }
@@ -330,7 +340,8 @@ func (v *perceiver) countRadicals() {
 			continue
 		}
 		e := &elements[a.Z]
-		outer, charge := int32(e.outer), int32(a.Charge)
+		outer := int32(e.outer)
+		charge := int32(a.Charge)
 		if e.defaultValence() == anyValence {
 			if v.degree(int32(i)) == 0 || v.release2022 {
 				a.radicals = int8(max(0, outer-charge) % 2)

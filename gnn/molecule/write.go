@@ -10,8 +10,14 @@ import (
 // wildcards or boron may be refused or be another, and a configuration is lost where directions
 // of bonds that it needs contradict those of another.
 func (m *Molecule) SMILES() string {
-	w := smilesWriter{m: m, ring: make([]int, len(m.Bonds)), open: make([]bool, len(m.Bonds)), seen: make([]bool, len(m.Atoms)),
-		children: make([][]link, len(m.Atoms)), at: make([]int, len(m.Atoms))}
+	w := smilesWriter{
+		m:        m,
+		ring:     make([]int, len(m.Bonds)),
+		open:     make([]bool, len(m.Bonds)),
+		seen:     make([]bool, len(m.Atoms)),
+		children: make([][]link, len(m.Atoms)),
+		at:       make([]int, len(m.Atoms)),
+	}
 	w.reset(m)
 	for i := range m.Atoms {
 		if w.seen[i] {
@@ -86,7 +92,15 @@ func (w *smilesWriter) write(i int32) {
 
 func (w *smilesWriter) bond(from int32, l link) {
 	b := &w.m.Bonds[l.bond]
-	symbol := map[BondType]string{Single: "-", Double: "=", Triple: "#", Aromatic: ":", Quadruple: "$", Dative: "->", AnyOrder: "~"}[b.Type]
+	symbol := map[BondType]string{
+		Single:    "-",
+		Double:    "=",
+		Triple:    "#",
+		Aromatic:  ":",
+		Quadruple: "$",
+		Dative:    "->",
+		AnyOrder:  "~",
+	}[b.Type]
 	d := b.Direction
 	if b.Begin != from {
 		d = d.reversed()
@@ -95,7 +109,8 @@ func (w *smilesWriter) bond(from int32, l link) {
 		}
 	}
 	// A bond with a direction is aromatic between aromatic atoms, and single between others.
-	if both := w.m.Atoms[b.Begin].Aromatic && w.m.Atoms[b.End].Aromatic; d != NoDirection && (b.Type == Aromatic && both || b.Type == Single && !both) {
+	if both := w.m.Atoms[b.Begin].Aromatic && w.m.Atoms[b.End].Aromatic; d != NoDirection &&
+		(b.Type == Aromatic && both || b.Type == Single && !both) {
 		symbol = map[Direction]string{Up: "/", Down: `\`}[d]
 	}
 	w.text.WriteString(symbol)
@@ -112,14 +127,17 @@ func (w *smilesWriter) atom(i int32) {
 		symbol = strings.ToLower(symbol)
 	}
 	w.text.WriteString(symbol)
-	if w.at[i] = w.text.Len(); a.Chirality == Clockwise || a.Chirality == CounterClockwise {
+	w.at[i] = w.text.Len()
+	if a.Chirality == Clockwise || a.Chirality == CounterClockwise {
 		w.text.WriteByte('@')
 	}
 	if a.Hydrogens > 0 {
 		w.text.WriteString("H" + strconv.Itoa(int(a.Hydrogens)))
 	}
 	if a.Charge != 0 {
-		w.text.WriteString(string("-+"[min(max(a.Charge, 0), 1)]) + strconv.Itoa(max(int(a.Charge), -int(a.Charge))))
+		w.text.WriteString(
+			string("-+"[min(max(a.Charge, 0), 1)]) + strconv.Itoa(max(int(a.Charge), -int(a.Charge))),
+		)
 	}
 	if a.Map != 0 {
 		w.text.WriteString(":" + strconv.Itoa(int(a.Map)))

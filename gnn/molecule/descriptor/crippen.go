@@ -2,10 +2,11 @@ package descriptor
 
 import "github.com/specmatch/specmatch/gnn/molecule"
 
-// Crippen computes the octanol-water partition coefficient and the molar refractivity of molecules as sums over
-// their atoms, hydrogens included, by the atom types of Wildman and Crippen. Values are those of RDKit's MolLogP and
-// MolMR (release 2026.09), which fixes the order in which types are tried where the paper leaves it open. It keeps
-// its memory between calls; the zero Crippen is ready for use.
+// Crippen computes the octanol-water partition coefficient and the molar refractivity of molecules
+// as sums over their atoms, hydrogens included, by the atom types of Wildman and Crippen. Values
+// are those of RDKit's MolLogP and MolMR (release 2026.09), which fixes the order in which types
+// are tried where the paper leaves it open. It keeps its memory between calls; the zero Crippen is
+// ready for use.
 //
 // RDKit stops after 1,000 matches of a type's pattern, and an atom may match in several ways, so
 // that its values are too small in magnitude for a chain of 500 carbons. There is no such bound here.
@@ -55,12 +56,13 @@ func first(other share, rules ...rule) share {
 	return other
 }
 
-// around is what types ask of the neighbours of an atom that are not hydrogens, by the bond to them: plain is single
-// or aromatic.
+// around is what types ask of the neighbours of an atom that are not hydrogens, by the bond to
+// them: plain is single or aromatic.
 type around struct {
-	plain, aliphatic, aromatic   int // at plain bonds: all, those that are aliphatic, those that are aromatic
-	carbon, aromaticCarbon       int // at plain bonds; carbon is aliphatic, here and below
-	polar, other                 int // at plain bonds, aliphatic: N, O, P, S and halogens; neither these nor carbon
+	plain, aliphatic, aromatic int // at plain bonds: all, those that are aliphatic, those that are aromatic
+	carbon, aromaticCarbon     int // at plain bonds; carbon is aliphatic, here and below
+	// at plain bonds, aliphatic: N, O, P, S and halogens; neither these nor carbon
+	polar, other                 int
 	single                       [4]int
 	singleOther, singleAromatic  int // at single bonds; single is C, N, O and S
 	ring                         int // aromatic ones at aromatic bonds
@@ -115,7 +117,8 @@ func (w *work) around(i int32) (n around) {
 				n.nitrogen++
 			}
 			if is(o, 7) {
-				if n.imine++; anion(o) {
+				n.imine++
+				if anion(o) {
 					n.azide++
 				}
 			}
@@ -175,7 +178,8 @@ func (w *work) share(i int32) share {
 	case a.Z == 8:
 		return w.oxygen(i, n)
 	}
-	z, charge := a.Z, a.Charge
+	z := a.Z
+	charge := a.Charge
 	return first(share{},
 		rule{"F", 0.4202, 1.108, z == 9 && charge == 0},
 		rule{"Cl", 0.6895, 5.853, z == 17 && charge == 0},
@@ -204,15 +208,25 @@ func metal(z int8) bool {
 
 func anion(a *molecule.Atom) bool { return a.Charge <= -1 && a.Charge >= -3 }
 
-func plain(l link) bool { return l.bond.Type == molecule.Single || l.bond.Type == molecule.Aromatic }
+func plain(l link) bool {
+	return l.bond.Type == molecule.Single || l.bond.Type == molecule.Aromatic
+}
 
 func (w *work) carbon(i int32, n around) share {
-	h, x := w.allH[i], int(w.atom(i).Degree)+int(w.atom(i).Hydrogens)
+	h := w.allH[i]
+	x := int(w.atom(i).Degree) + int(w.atom(i).Hydrogens)
 	return first(share{0.08129, 3.243}, // CS
 		rule{"C1", 0.1441, 2.503, h == 4 || h == 3 && n.carbon > 0 || h == 2 && n.carbon > 1},
 		rule{"C2", 0, 2.433, h == 1 && n.carbon > 2 || n.carbon > 3},
-		rule{"C3", -0.2035, 2.753, h == 3 && n.polar > 0 || h == 2 && x == 4 && n.polar > 0 && n.aliphatic > 1},
-		rule{"C4", -0.2051, 2.731, (h == 1 && n.aliphatic > 2 || h == 0 && n.aliphatic > 3) && x == 4 && n.polar > 0},
+		rule{
+			"C3", -0.2035, 2.753, h == 3 && n.polar > 0 || h == 2 && x == 4 && n.polar > 0 && n.aliphatic > 1,
+		},
+		rule{
+			"C4",
+			-0.2051,
+			2.731,
+			(h == 1 && n.aliphatic > 2 || h == 0 && n.aliphatic > 3) && x == 4 && n.polar > 0,
+		},
 		rule{"C5", -0.2783, 5.007, n.doubleAliphatic > n.doubleCarbon},
 		rule{"C6", 0.1551, 3.513, n.doubleCarbon > 1 ||
 			n.doubleCarbon > 0 && (h == 2 || h == 1 && n.aliphatic > 0 || h == 0 && n.aliphatic > 1)},
@@ -247,7 +261,8 @@ func (w *work) aromaticCarbon(i int32, n around) share {
 	)
 }
 
-// hydrogenAt returns the share of a hydrogen at an atom; self is that hydrogen, if it is an atom of the graph.
+// hydrogenAt returns the share of a hydrogen at an atom; self is that hydrogen, if it is an atom of
+// the graph.
 func (w *work) hydrogenAt(i, self int32) share {
 	a := w.atom(i)
 	switch {
@@ -258,7 +273,10 @@ func (w *work) hydrogenAt(i, self int32) share {
 	case a.Z == 7:
 		return share{0.2142, 0.9627} // H3
 	}
-	alcohol, nitrogen, acid := w.allH[i] > 1, false, false // water is an alcohol
+	// water is an alcohol
+	alcohol := w.allH[i] > 1
+	nitrogen := false
+	acid := false
 	for _, l := range w.of(i) {
 		if !plain(l) || l.atom == self {
 			continue
@@ -290,8 +308,10 @@ func (w *work) hydrogenAt(i, self int32) share {
 }
 
 func (w *work) nitrogen(i int32, n around) share {
-	a, h := w.atom(i), w.allH[i]
-	neutral, cation := a.Charge == 0, a.Charge >= 1 && a.Charge <= 3
+	a := w.atom(i)
+	h := w.allH[i]
+	neutral := a.Charge == 0
+	cation := a.Charge >= 1 && a.Charge <= 3
 	return first(share{-0.4806, 2.134}, // NS
 		rule{"N11", -0.3239, 2.202, a.Aromatic && neutral},
 		rule{"N12", -1.119, 0, a.Aromatic && cation},
@@ -314,7 +334,8 @@ func (w *work) nitrogen(i int32, n around) share {
 }
 
 func (w *work) oxygen(i int32, n around) share {
-	a, h := w.atom(i), w.allH[i]
+	a := w.atom(i)
+	h := w.allH[i]
 	terminal := anion(a) && int(a.Degree)+int(a.Hydrogens) == 1
 	switch {
 	case a.Aromatic:
@@ -330,7 +351,8 @@ func (w *work) oxygen(i int32, n around) share {
 	rank := 100 // of the type by the neighbour that comes first
 	better := func(r int, s share) {
 		if r < rank {
-			rank, to = r, s
+			rank = r
+			to = s
 		}
 	}
 	for _, l := range w.of(i) {
@@ -358,7 +380,9 @@ func (w *work) oxygen(i int32, n around) share {
 
 // doubleOxygen returns the share of an oxygen with a double bond to atom k, and the rank of its type.
 func (w *work) doubleOxygen(a *molecule.Atom, k int32) (int, share) {
-	o, n, h := w.atom(k), w.around(k), w.allH[k]
+	o := w.atom(k)
+	n := w.around(k)
+	h := w.allH[k]
 	switch {
 	case o.Z == 7 || o.Z == 8:
 		return 5, share{0.0335, 3.367} // O5
@@ -369,14 +393,15 @@ func (w *work) doubleOxygen(a *molecule.Atom, k int32) (int, share) {
 	case o.Z != 6:
 		return 100, share{}
 	}
-	oxygens, hetero, nitrogens := 0, 0, 0
+	var oxygens, hetero, nitrogens int
 	for _, l := range w.of(k) {
 		e := w.atom(l.atom)
 		switch {
 		case l.bond.Type == molecule.Double && is(e, 8):
 			oxygens++
 		case plain(l) && e.Z != 1 && e.Z != 6:
-			if hetero++; is(e, 7, 8) {
+			hetero++
+			if is(e, 7, 8) {
 				nitrogens++
 			}
 		}

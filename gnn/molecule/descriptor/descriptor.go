@@ -30,23 +30,43 @@ var rows = []row{
 	{"HeavyAtomMolWt", "standard atomic weights", func(w *work) float64 { return w.heavyMass }},
 	{"HeavyAtomCount", counted, func(w *work) float64 { return float64(w.heavy) }},
 	{"NHOHCount", lipinski, func(w *work) float64 { return float64(w.nhoh) }},
-	{"NOCount", lipinski, func(w *work) float64 { return w.count(func(a *molecule.Atom) bool { return a.Z == 7 || a.Z == 8 }) }},
-	{"NumAliphaticCarbocycles", counted, rings(func(r ring) bool { return !r.aromatic && !r.hetero })},
-	{"NumAliphaticHeterocycles", counted, rings(func(r ring) bool { return !r.aromatic && r.hetero })},
+	{"NOCount", lipinski, func(w *work) float64 {
+		return w.count(func(a *molecule.Atom) bool { return a.Z == 7 || a.Z == 8 })
+	}},
+	{"NumAliphaticCarbocycles", counted, rings(func(r ring) bool {
+		return !r.aromatic && !r.hetero
+	})},
+	{"NumAliphaticHeterocycles", counted, rings(func(r ring) bool {
+		return !r.aromatic && r.hetero
+	})},
 	{"NumAliphaticRings", counted, rings(func(r ring) bool { return !r.aromatic })},
-	{"NumAromaticCarbocycles", counted, rings(func(r ring) bool { return r.aromatic && !r.hetero })},
-	{"NumAromaticHeterocycles", counted, rings(func(r ring) bool { return r.aromatic && r.hetero })},
+	{"NumAromaticCarbocycles", counted, rings(func(r ring) bool {
+		return r.aromatic && !r.hetero
+	})},
+	{"NumAromaticHeterocycles", counted, rings(func(r ring) bool {
+		return r.aromatic && r.hetero
+	})},
 	{"NumAromaticRings", counted, rings(func(r ring) bool { return r.aromatic })},
-	{"NumSaturatedCarbocycles", counted, rings(func(r ring) bool { return r.saturated && !r.hetero })},
-	{"NumSaturatedHeterocycles", counted, rings(func(r ring) bool { return r.saturated && r.hetero })},
+	{"NumSaturatedCarbocycles", counted, rings(func(r ring) bool {
+		return r.saturated && !r.hetero
+	})},
+	{"NumSaturatedHeterocycles", counted, rings(func(r ring) bool {
+		return r.saturated && r.hetero
+	})},
 	{"NumSaturatedRings", counted, rings(func(r ring) bool { return r.saturated })},
 	{"NumHeterocycles", counted, rings(func(r ring) bool { return r.hetero })},
 	{"RingCount", counted, rings(func(ring) bool { return true })},
 	{"NumHAcceptors", "A. Gobbi, D. Poppinger, Biotechnol. Bioeng. 61 (1998) 47–54", (*work).acceptors},
 	{"NumHDonors", "A. Gobbi, D. Poppinger, Biotechnol. Bioeng. 61 (1998) 47–54", (*work).donors},
-	{"NumHeteroatoms", counted, func(w *work) float64 { return w.count(func(a *molecule.Atom) bool { return a.Z != 6 && a.Z != 1 }) }},
+	{"NumHeteroatoms", counted, func(w *work) float64 {
+		return w.count(func(a *molecule.Atom) bool { return a.Z != 6 && a.Z != 1 })
+	}},
 	{"NumRotatableBonds", "RDKit's strict definition", (*work).rotatable},
-	{"FractionCSP3", "F. Lovering, J. Bikker, C. Humblet, J. Med. Chem. 52 (2009) 6752–6756", (*work).saturation},
+	{
+		"FractionCSP3",
+		"F. Lovering, J. Bikker, C. Humblet, J. Med. Chem. 52 (2009) 6752–6756",
+		(*work).saturation,
+	},
 	{"NumAmideBonds", counted, (*work).amides},
 	{"NumBridgeheadAtoms", counted, func(w *work) float64 { return float64(w.bridgeheads) }},
 	{"NumSpiroAtoms", counted, func(w *work) float64 { return float64(w.spiro) }},
@@ -55,8 +75,12 @@ var rows = []row{
 	{"NumValenceElectrons", counted, (*work).electrons},
 	{"TPSA", "P. Ertl, B. Rohde, P. Selzer, J. Med. Chem. 43 (2000) 3714–3717", (*work).polarSurface},
 	{"LabuteASA", "P. Labute, J. Mol. Graph. Model. 18 (2000) 464–477", (*work).surface},
-	{"BalabanJ", "A. T. Balaban, Chem. Phys. Lett. 89 (1982) 399–404", func(w *work) float64 { return w.balaban }},
-	{"BertzCT", "S. H. Bertz, J. Am. Chem. Soc. 103 (1981) 3599–3601", func(w *work) float64 { return w.bertz }},
+	{"BalabanJ", "A. T. Balaban, Chem. Phys. Lett. 89 (1982) 399–404", func(w *work) float64 {
+		return w.balaban
+	}},
+	{"BertzCT", "S. H. Bertz, J. Am. Chem. Soc. 103 (1981) 3599–3601", func(w *work) float64 {
+		return w.bertz
+	}},
 	{"HallKierAlpha", kier, func(w *work) float64 { return w.alpha }},
 	{"Kappa1", kier, func(w *work) float64 { return w.kappa(1) }},
 	{"Kappa2", kier, func(w *work) float64 { return w.kappa(2) }},

@@ -15,8 +15,15 @@ const (
 	farApart    = 1e8 // what RDKit takes for the distance of unconnected atoms
 )
 
-var lengths = [...]int32{molecule.Single: 12, molecule.Double: 6, molecule.Triple: 4, molecule.Aromatic: 8,
-	molecule.Quadruple: 3, molecule.Dative: 12, molecule.AnyOrder: 12}
+var lengths = [...]int32{
+	molecule.Single:    12,
+	molecule.Double:    6,
+	molecule.Triple:    4,
+	molecule.Aromatic:  8,
+	molecule.Quadruple: 3,
+	molecule.Dative:    12,
+	molecule.AnyOrder:  12,
+}
 
 // findDistances fills w.distance, by a search from every atom that keeps the atoms that wait in
 // buckets by their distances.
@@ -55,14 +62,15 @@ func (w *work) findDistances() {
 
 // balabanJ is the averaged connectivity of the sums of distances.
 func (w *work) balabanJ() float64 {
-	n, q := len(w.m.Atoms), len(w.m.Bonds)
+	n := len(w.m.Atoms)
+	q := len(w.m.Bonds)
 	if q-n+2 == 0 {
 		return 0
 	}
 	sums := zeros(w.scratch, n)
 	w.scratch = sums
 	for i := range sums {
-		total, apart := 0, 0
+		var total, apart int
 		for _, d := range w.distance[i*n : (i+1)*n] {
 			if d == unreachable {
 				apart++
@@ -104,7 +112,8 @@ func (w *work) bertzCT() float64 {
 				twice = 3
 			}
 			if twice > 2 && x.atom > i { // o(o-1)/2 in eighths
-				a, b := min(class(i), class(x.atom)), max(class(i), class(x.atom))
+				a := min(class(i), class(x.atom))
+				b := max(class(i), class(x.atom))
 				w.edges = append(w.edges, weighted{a<<26 | b, twice * (twice - 2)})
 			}
 			for _, y := range links[:k] {
@@ -112,13 +121,14 @@ func (w *work) bertzCT() float64 {
 				if y.bond.Type == molecule.Aromatic {
 					other = 3
 				}
-				a, b := min(class(x.atom), class(y.atom)), max(class(x.atom), class(y.atom))
+				a := min(class(x.atom), class(y.atom))
+				b := max(class(x.atom), class(y.atom))
 				w.edges = append(w.edges, weighted{a<<26 | class(i)<<13 | b, 2 * twice * other})
 			}
 		}
 	}
 	slices.SortFunc(w.edges, func(a, b weighted) int { return cmp.Compare(a.key, b.key) })
-	total, sum := 0.0, 0.0
+	var total, sum float64
 	for k := 0; k < len(w.edges); {
 		weight := int64(0)
 		key := w.edges[k].key
@@ -156,7 +166,9 @@ func (w *work) classify() {
 		row := w.distance[i*n : (i+1)*n]
 		slices.Sort(row)
 		row = row[:min(n, mostDistances)]
-		k := slices.IndexFunc(first, func(j int32) bool { return slices.Equal(w.distance[int(j)*n:int(j)*n+len(row)], row) })
+		k := slices.IndexFunc(first, func(j int32) bool {
+			return slices.Equal(w.distance[int(j)*n:int(j)*n+len(row)], row)
+		})
 		if k < 0 {
 			k = len(first)
 			first = append(first, int32(i))

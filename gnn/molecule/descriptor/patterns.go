@@ -18,7 +18,8 @@ func is(a *molecule.Atom, elements ...int8) bool {
 // doubleTo reports whether an atom has a double bond to an aliphatic atom of the elements.
 func (w *work) doubleTo(i int32, outsideRings bool, elements ...int8) bool {
 	for _, l := range w.of(i) {
-		if l.bond.Type == molecule.Double && !(outsideRings && l.bond.InRing) && is(w.atom(l.atom), elements...) {
+		if l.bond.Type == molecule.Double && !(outsideRings && l.bond.InRing) &&
+			is(w.atom(l.atom), elements...) {
 			return true
 		}
 	}
@@ -30,7 +31,8 @@ func (w *work) donors() float64 {
 	n := 0.0
 	for i := range w.m.Atoms {
 		a := &w.m.Atoms[i]
-		h, v := w.allH[i], a.Valence()
+		h := w.allH[i]
+		v := a.Valence()
 		switch {
 		case is(a, 7):
 			if h > 0 && (v == 3 || a.Charge == 1 && v == 4) {
@@ -55,15 +57,18 @@ func (w *work) acceptors() float64 {
 		accepts := false
 		switch {
 		case is(a, 8, 16):
-			v, h := a.Valence(), w.allH[i]
+			v := a.Valence()
+			h := w.allH[i]
 			accepts = a.Charge == -1 || v == 2 && h == 0
 			for _, l := range w.of(i) {
-				accepts = accepts || v == 2 && h == 1 && l.bond.Type == molecule.Single && !w.doubleTo(l.atom, false, 8, 7, 15, 16)
+				accepts = accepts ||
+					v == 2 && h == 1 && l.bond.Type == molecule.Single && !w.doubleTo(l.atom, false, 8, 7, 15, 16)
 			}
 		case is(a, 7):
 			accepts = a.Valence() == 3
 			for _, l := range w.of(i) {
-				accepts = accepts && !(l.bond.Type == molecule.Single && w.doubleTo(l.atom, true, 8, 7, 15, 16))
+				accepts = accepts &&
+					!(l.bond.Type == molecule.Single && w.doubleTo(l.atom, true, 8, 7, 15, 16))
 			}
 		case a.Z == 7 && a.Charge == 0:
 			accepts = w.allH[i] == 0 && a.Degree == 2
@@ -84,7 +89,7 @@ func (w *work) amides() float64 {
 		if !is(w.atom(i), 6) {
 			continue
 		}
-		oxygens, nitrogens := 0, 0
+		var oxygens, nitrogens int
 		for _, l := range w.of(i) {
 			o := w.atom(l.atom)
 			switch {
@@ -106,8 +111,8 @@ func (w *work) rotatable() float64 {
 	n := 0.0
 	for k := range w.m.Bonds {
 		b := &w.m.Bonds[k]
-		if (b.Type == molecule.Single || b.Type == molecule.Aromatic) && !b.InRing && w.turns(b.Begin) && w.turns(b.End) &&
-			!(w.stiff(b.Begin) && w.stiff(b.End)) {
+		if (b.Type == molecule.Single || b.Type == molecule.Aromatic) && !b.InRing && w.turns(b.Begin) &&
+			w.turns(b.End) && !(w.stiff(b.Begin) && w.stiff(b.End)) {
 			n++
 		}
 	}
@@ -166,7 +171,7 @@ func (w *work) bridging(i int32) bool {
 
 // saturation is the share of carbons with four neighbours.
 func (w *work) saturation() float64 {
-	carbons, saturated := 0.0, 0.0
+	var carbons, saturated float64
 	for i := range w.m.Atoms {
 		if a := &w.m.Atoms[i]; a.Z == 6 {
 			carbons++

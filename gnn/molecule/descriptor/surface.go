@@ -16,38 +16,89 @@ type polar struct {
 
 // polarAreas is Ertl's table, Å². A three-membered ring matters where both are listed.
 var polarAreas = map[polar]float64{
-	{z: 7, triple: 1}:                                     23.79,
-	{z: 7, hydrogens: 1, double: 1}:                       23.85,
-	{z: 7, hydrogens: 2, single: 1}:                       26.02,
-	{z: 7, hydrogens: 2, charge: 1, double: 1}:            25.59,
-	{z: 7, hydrogens: 3, charge: 1, single: 1}:            27.64,
-	{z: 7, single: 1, double: 1}:                          12.36,
-	{z: 7, triple: 1, double: 1}:                          13.60,
-	{z: 7, hydrogens: 1, single: 2, inRing3: true}:        21.94,
-	{z: 7, hydrogens: 1, single: 2}:                       12.03,
-	{z: 7, charge: 1, triple: 1, single: 1}:               4.36,
-	{z: 7, hydrogens: 1, charge: 1, single: 1, double: 1}: 13.97,
-	{z: 7, hydrogens: 2, charge: 1, single: 2}:            16.61,
-	{z: 7, aromatic: 2}:                                   12.89,
-	{z: 7, hydrogens: 1, aromatic: 2}:                     15.79,
-	{z: 7, hydrogens: 1, charge: 1, aromatic: 2}:          14.14,
-	{z: 7, single: 3, inRing3: true}:                      3.01,
-	{z: 7, single: 3}:                                     3.24,
-	{z: 7, single: 1, double: 2}:                          11.68,
-	{z: 7, charge: 1, single: 2, double: 1}:               3.01,
-	{z: 7, hydrogens: 1, charge: 1, single: 3}:            4.44,
-	{z: 7, aromatic: 3}:                                   4.41,
-	{z: 7, single: 1, aromatic: 2}:                        4.93,
-	{z: 7, double: 1, aromatic: 2}:                        8.39,
-	{z: 7, charge: 1, aromatic: 3}:                        4.10,
-	{z: 7, charge: 1, single: 1, aromatic: 2}:             3.88,
-	{z: 7, charge: 1, single: 4}:                          0,
-	{z: 8, double: 1}:                                     17.07,
-	{z: 8, hydrogens: 1, single: 1}:                       20.23,
-	{z: 8, charge: -1, single: 1}:                         23.06,
-	{z: 8, single: 2, inRing3: true}:                      12.53,
-	{z: 8, single: 2}:                                     9.23,
-	{z: 8, aromatic: 2}:                                   13.14,
+	{z: 7, triple: 1}:               23.79,
+	{z: 7, hydrogens: 1, double: 1}: 23.85,
+	{z: 7, hydrogens: 2, single: 1}: 26.02,
+	{
+		z:         7,
+		hydrogens: 2,
+		charge:    1,
+		double:    1,
+	}: 25.59,
+	{
+		z:         7,
+		hydrogens: 3,
+		charge:    1,
+		single:    1,
+	}: 27.64,
+	{z: 7, single: 1, double: 1}: 12.36,
+	{z: 7, triple: 1, double: 1}: 13.60,
+	{
+		z:         7,
+		hydrogens: 1,
+		single:    2,
+		inRing3:   true,
+	}: 21.94,
+	{z: 7, hydrogens: 1, single: 2}: 12.03,
+	{
+		z:      7,
+		charge: 1,
+		triple: 1,
+		single: 1,
+	}: 4.36,
+	{
+		z:         7,
+		hydrogens: 1,
+		charge:    1,
+		single:    1,
+		double:    1,
+	}: 13.97,
+	{
+		z:         7,
+		hydrogens: 2,
+		charge:    1,
+		single:    2,
+	}: 16.61,
+	{z: 7, aromatic: 2}:               12.89,
+	{z: 7, hydrogens: 1, aromatic: 2}: 15.79,
+	{
+		z:         7,
+		hydrogens: 1,
+		charge:    1,
+		aromatic:  2,
+	}: 14.14,
+	{z: 7, single: 3, inRing3: true}: 3.01,
+	{z: 7, single: 3}:                3.24,
+	{z: 7, single: 1, double: 2}:     11.68,
+	{
+		z:      7,
+		charge: 1,
+		single: 2,
+		double: 1,
+	}: 3.01,
+	{
+		z:         7,
+		hydrogens: 1,
+		charge:    1,
+		single:    3,
+	}: 4.44,
+	{z: 7, aromatic: 3}:            4.41,
+	{z: 7, single: 1, aromatic: 2}: 4.93,
+	{z: 7, double: 1, aromatic: 2}: 8.39,
+	{z: 7, charge: 1, aromatic: 3}: 4.10,
+	{
+		z:        7,
+		charge:   1,
+		single:   1,
+		aromatic: 2,
+	}: 3.88,
+	{z: 7, charge: 1, single: 4}:     0,
+	{z: 8, double: 1}:                17.07,
+	{z: 8, hydrogens: 1, single: 1}:  20.23,
+	{z: 8, charge: -1, single: 1}:    23.06,
+	{z: 8, single: 2, inRing3: true}: 12.53,
+	{z: 8, single: 2}:                9.23,
+	{z: 8, aromatic: 2}:              13.14,
 }
 
 // polarSurface sums the areas of nitrogens and oxygens. Those that the table does not know have
@@ -59,7 +110,12 @@ func (w *work) polarSurface() float64 {
 		if a.Z != 7 && a.Z != 8 {
 			continue
 		}
-		p := polar{z: a.Z, hydrogens: int8(w.allH[i]), charge: a.Charge, inRing3: w.inRing3[i]}
+		p := polar{
+			z:         a.Z,
+			hydrogens: int8(w.allH[i]),
+			charge:    a.Charge,
+			inRing3:   w.inRing3[i],
+		}
 		neighbours := 0
 		for _, l := range w.of(i) {
 			if w.atom(l.atom).Z == 1 {
@@ -100,12 +156,19 @@ func (w *work) polarSurface() float64 {
 // neighbour is taken off. An atom counts one hydrogen, however many it has, as RDKit does it.
 func (w *work) surface() float64 {
 	hydrogen := molecule.ElementOf(1).Radius
-	covered, ofHydrogens := zeros(w.scratch, len(w.m.Atoms)), 0.0
+	covered := zeros(w.scratch, len(w.m.Atoms))
+	ofHydrogens := 0.0
 	w.scratch = covered
 	for i := range w.m.Bonds {
 		b := &w.m.Bonds[i]
-		r, s := w.radius(b.Begin), w.radius(b.End)
-		short := [...]float64{molecule.Aromatic: 0.1, molecule.Double: 0.2, molecule.Triple: 0.3, molecule.AnyOrder: 0}[b.Type]
+		r := w.radius(b.Begin)
+		s := w.radius(b.End)
+		short := [...]float64{
+			molecule.Aromatic: 0.1,
+			molecule.Double:   0.2,
+			molecule.Triple:   0.3,
+			molecule.AnyOrder: 0,
+		}[b.Type]
 		if b.Type == molecule.Aromatic && !b.InRing {
 			short = 0
 		}

@@ -81,7 +81,9 @@ func zeros[T any](s []T, n int) []T {
 
 func (w *work) connect() {
 	n := len(w.m.Atoms)
-	w.ptr, w.links, w.allH = zeros(w.ptr, n+2), zeros(w.links, 2*len(w.m.Bonds)), zeros(w.allH, n)
+	w.ptr = zeros(w.ptr, n+2)
+	w.links = zeros(w.links, 2*len(w.m.Bonds))
+	w.allH = zeros(w.allH, n)
 	for k := range w.m.Bonds {
 		w.ptr[w.m.Bonds[k].Begin+2]++
 		w.ptr[w.m.Bonds[k].End+2]++
@@ -109,7 +111,12 @@ func (w *work) connect() {
 const electronMass = 5.48579909e-4 // daltons
 
 func (w *work) weigh() {
-	w.heavyMass, w.isotopeMass, w.exactMass, w.heavy, w.hydrogens, w.nhoh = 0, 0, 0, 0, 0, 0
+	w.heavyMass = 0
+	w.isotopeMass = 0
+	w.exactMass = 0
+	w.heavy = 0
+	w.hydrogens = 0
+	w.nhoh = 0
 	for i := range w.m.Atoms {
 		a := &w.m.Atoms[i]
 		mass := a.Mass()
@@ -124,7 +131,8 @@ func (w *work) weigh() {
 		if a.Isotope == 0 {
 			mass = molecule.ElementOf(a.Z).Exact
 		}
-		w.exactMass += mass + float64(a.Hydrogens)*molecule.ElementOf(1).Exact - float64(a.Charge)*electronMass
+		w.exactMass += mass + float64(a.Hydrogens)*molecule.ElementOf(1).Exact -
+			float64(a.Charge)*electronMass
 		w.hydrogens += int(a.Hydrogens)
 		if a.Z == 7 || a.Z == 8 {
 			w.nhoh += int(w.allH[i])
@@ -267,7 +275,8 @@ func (w *work) connectivity() {
 
 // pathsAround adds the paths of three bonds with a bond in the middle. A triangle has three.
 func (w *work) pathsAround(mid *molecule.Bond) {
-	b, c := mid.Begin, mid.End
+	b := mid.Begin
+	c := mid.End
 	if w.atom(b).Z == 1 || w.atom(c).Z == 1 {
 		return
 	}
@@ -354,7 +363,8 @@ func (w *work) hallKier() float64 {
 	sum := 0.0
 	for i := range w.m.Atoms {
 		a := &w.m.Atoms[i]
-		sp, sp2 := a.Hybridisation == molecule.HybridSP, a.Hybridisation == molecule.HybridSP2
+		sp := a.Hybridisation == molecule.HybridSP
+		sp2 := a.Hybridisation == molecule.HybridSP2
 		switch {
 		case a.Z == 0 || a.Z == 1:
 		case a.Z == 6 && sp:
@@ -394,7 +404,8 @@ func (w *work) hallKier() float64 {
 // kappa is the index of shape of an order from 1 to 3: the atoms and the paths of as many bonds,
 // in relation to a chain and to a star.
 func (w *work) kappa(order int) float64 {
-	a, p := float64(w.heavy)+w.alpha, w.paths[order]+w.alpha
+	a := float64(w.heavy) + w.alpha
+	p := w.paths[order] + w.alpha
 	if p == 0 {
 		return 0
 	}

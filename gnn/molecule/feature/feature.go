@@ -90,7 +90,8 @@ func ByName(name string) (*Set, error) {
 			return s, nil
 		}
 	}
-	return nil, fmt.Errorf("feature: unknown set of atom features %q (have: %s)", name, strings.Join(Names(), ", "))
+	return nil, fmt.Errorf("feature: unknown set of atom features %q (have: %s)",
+		name, strings.Join(Names(), ", "))
 }
 
 // NodeWidth returns the number of categories of a node.

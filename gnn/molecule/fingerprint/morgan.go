@@ -124,17 +124,23 @@ func (g *Morgan) find(m *molecule.Molecule) {
 func (g *Morgan) start(m *molecule.Molecule) {
 	n := len(m.Atoms)
 	g.words = (len(m.Bonds) + 63) / 64
-	g.ids, g.seen, g.seenOf = g.ids[:0], g.seen[:0], g.seenOf[:0]
-	g.now, g.next = zeros(g.now, n), zeros(g.next, n)
-	g.dead, g.chiral = zeros(g.dead, n), zeros(g.chiral, n)
-	g.bonds, g.grown = zeros(g.bonds, n*g.words), zeros(g.grown, n*g.words)
+	g.ids = g.ids[:0]
+	g.seen = g.seen[:0]
+	g.seenOf = g.seenOf[:0]
+	g.now = zeros(g.now, n)
+	g.next = zeros(g.next, n)
+	g.dead = zeros(g.dead, n)
+	g.chiral = zeros(g.chiral, n)
+	g.bonds = zeros(g.bonds, n*g.words)
+	g.grown = zeros(g.grown, n*g.words)
 	slots := 16
 	for slots < 2*n*g.Radius {
 		slots *= 2
 	}
 	g.slots = zeros(g.slots, slots)
 	g.ptr = zeros(g.ptr, n+2)
-	g.links, g.bondHashes = zeros(g.links, 2*len(m.Bonds)), zeros(g.bondHashes, len(m.Bonds))
+	g.links = zeros(g.links, 2*len(m.Bonds))
+	g.bondHashes = zeros(g.bondHashes, len(m.Bonds))
 	for k := range m.Bonds {
 		b := &m.Bonds[k]
 		g.bondHashes[k] = g.bondInvariant(b)
@@ -171,7 +177,9 @@ func invariant(a *molecule.Atom, hydrogens int32) uint32 {
 		extra = int32(a.Mass() - molecule.ElementOf(a.Z).Weight)
 	}
 	h := uint32(0)
-	for _, x := range [...]int32{int32(a.Z), int32(a.Degree) + int32(a.Hydrogens), hydrogens, int32(a.Charge), extra} {
+	for _, x := range [...]int32{
+		int32(a.Z), int32(a.Degree) + int32(a.Hydrogens), hydrogens, int32(a.Charge), extra,
+	} {
 		h = combine(h, uint32(x))
 	}
 	if a.InRing {
@@ -182,8 +190,15 @@ func invariant(a *molecule.Atom, hydrogens int32) uint32 {
 
 // bondInvariant numbers the bonds as RDKit does.
 func (g *Morgan) bondInvariant(b *molecule.Bond) int32 {
-	order := [...]int32{molecule.Single: 1, molecule.Double: 2, molecule.Triple: 3, molecule.Quadruple: 4,
-		molecule.Aromatic: 12, molecule.Dative: 17, molecule.AnyOrder: 0}[b.Type]
+	order := [...]int32{
+		molecule.Single:    1,
+		molecule.Double:    2,
+		molecule.Triple:    3,
+		molecule.Quadruple: 4,
+		molecule.Aromatic:  12,
+		molecule.Dative:    17,
+		molecule.AnyOrder:  0,
+	}[b.Type]
 	if cip := b.CIP(); g.Chirality && cip != 0 {
 		order = 100 + 10*order + 2
 		if cip == 'E' {
@@ -193,7 +208,9 @@ func (g *Morgan) bondInvariant(b *molecule.Bond) int32 {
 	return order
 }
 
-func (g *Morgan) set(of []uint64, i int32) []uint64 { return of[int(i)*g.words : (int(i)+1)*g.words] }
+func (g *Morgan) set(of []uint64, i int32) []uint64 {
+	return of[int(i)*g.words : (int(i)+1)*g.words]
+}
 
 // grow adds to the bonds around an atom its own and those around its neighbours.
 func (g *Morgan) grow(i int32) {
@@ -269,12 +286,14 @@ func (g *Morgan) enter(i int32, round int) {
 			return
 		}
 		e := &g.seenOf[k]
-		if e.hash != h || g.words > 1 && !slices.Equal(g.set(g.seen, k), bonds) { // one word's hash is its own
+		// one word's hash is its own
+		if e.hash != h || g.words > 1 && !slices.Equal(g.set(g.seen, k), bonds) {
 			continue
 		}
 		if e.round == round && g.next[i] < g.ids[e.at] { // the other one goes
 			g.dead[e.atom] = true
-			e.atom, g.ids[e.at] = i, g.next[i]
+			e.atom = i
+			g.ids[e.at] = g.next[i]
 		} else {
 			g.dead[i] = true
 		}
