@@ -113,8 +113,8 @@ func appendShifted(dst, src []int32, shift int32) []int32 {
 // appendOneHot appends one row of width numbers for each category.
 func appendOneHot(dst []float32, category []int32, width int) []float32 {
 	n := len(dst)
-	more := len(category) * width
-	dst = slices.Grow(dst, more)[:n+more]
+	added := len(category) * width
+	dst = slices.Grow(dst, added)[:n+added]
 	rows := dst[n:]
 	clear(rows)
 	for i, c := range category {

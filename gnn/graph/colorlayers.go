@@ -53,13 +53,13 @@ type colorLayers struct {
 // Both lie in memory of the batch: they are valid until it is Reset, or asked with other
 // arguments. A batch that is Constant keeps the last ones. It panics if the labels of
 // edges are to be seen and there are none.
-func (b *Batch) ColorLayers(of Layering) (layers []*ColorLayer, last []int32) {
+func (b *Batch) ColorLayers(layering Layering) (layers []*ColorLayer, final []int32) {
 	s := &b.colors
-	if b.Constant && s.made && s.of == of {
+	if b.Constant && s.made && s.of == layering {
 		return s.layers, s.last
 	}
 	s.made = true
-	s.of = of
+	s.of = layering
 	s.layers = s.layers[:0]
 	s.last = nil
 	n := b.Nodes()
@@ -69,7 +69,7 @@ func (b *Batch) ColorLayers(of Layering) (layers []*ColorLayer, last []int32) {
 	m := Weighted{Ptr: b.Ptr, Col: b.Adj}
 	labels := b.EdgeLabel
 	diagonal := []float64(nil)
-	if of.Sight == Labelled {
+	if layering.Sight == Labelled {
 		b.needLabels("ColorLayers")
 	} else {
 		// Â_ij = r_i·r_j: nodes of one color have equal r, and r² is the diagonal, which
@@ -82,46 +82,46 @@ func (b *Batch) ColorLayers(of Layering) (layers []*ColorLayer, last []int32) {
 		}
 	}
 	c := &s.refinement
-	own := resize(&s.nodes[0], n)
+	colors := resize(&s.nodes[0], n)
 	next := resize(&s.nodes[1], n)
 	c.Begin(n / 4)
-	c.Features(own, b, diagonal)
-	for count := c.Len(); float64(count) <= of.Share*float64(n); {
+	c.Features(colors, b, diagonal)
+	for count := c.Len(); float64(count) <= layering.Share*float64(n); {
 		k := len(s.layers)
 		layer := s.layer(k)
-		layer.collect(own, count)
+		layer.collect(colors, count)
 		if k > 0 {
 			layer.connect(s.layers[k-1], next, m, &s.at)
 		}
 		s.layers = append(s.layers, layer)
-		s.last = own
-		if k == of.Rounds {
+		s.last = colors
+		if k == layering.Rounds {
 			break
 		}
 		c.Begin(2 * count)
-		c.Refine(next, own, count, m.Ptr, m.Col, labels)
+		c.Refine(next, colors, count, m.Ptr, m.Col, labels)
 		if c.Len() == count { // so it will be after every round
 			same := s.layer(k + 1)
-			same.collect(own, count)
-			same.connect(layer, own, m, &s.at)
+			same.collect(colors, count)
+			same.connect(layer, colors, m, &s.at)
 			same.Same = true
-			for len(s.layers) <= of.Rounds {
+			for len(s.layers) <= layering.Rounds {
 				s.layers = append(s.layers, same)
 			}
 			break
 		}
-		own, next, count = next, own, c.Len()
+		colors, next, count = next, colors, c.Len()
 	}
-	if k := len(s.layers); k > 0 && k <= of.Rounds &&
-		float64(len(s.layers[k-1].Node)) <= of.Leave*float64(n) {
-		for i := range own {
-			own[i] = int32(i)
+	if k := len(s.layers); k > 0 && k <= layering.Rounds &&
+		float64(len(s.layers[k-1].Node)) <= layering.Leave*float64(n) {
+		for i := range colors {
+			colors[i] = int32(i)
 		}
 		nodes := s.layer(k)
-		nodes.collect(own, n)
+		nodes.collect(colors, n)
 		nodes.connect(s.layers[k-1], s.last, m, &s.at)
 		s.layers = append(s.layers, nodes)
-		s.last = own
+		s.last = colors
 	}
 	return s.layers, s.last
 }
@@ -149,7 +149,7 @@ func (l *ColorLayer) collect(color []int32, count int) {
 
 // connect sets how the layer follows from another, of which row color[i] is node i's: by
 // the values of m, or without values by 1 for each entry and for the node itself.
-func (l *ColorLayer) connect(from *ColorLayer, color []int32, m Weighted, memory *[]int32) {
+func (l *ColorLayer) connect(source *ColorLayer, color []int32, m Weighted, memory *[]int32) {
 	rows := len(l.Node)
 	bound := 0
 	for _, i := range l.Node {
@@ -159,17 +159,17 @@ func (l *ColorLayer) connect(from *ColorLayer, color []int32, m Weighted, memory
 	ptr := resize(&l.Sources.Ptr, rows+1)
 	col := resize(&l.Sources.Col, bound)
 	val := resize(&l.Sources.Val, bound)
-	at := resize(memory, len(from.Node)) // where a color's entry in the last row that has it ends
-	clear(at)
+	ends := resize(memory, len(source.Node)) // where a color's entry in the last row that has it ends
+	clear(ends)
 	k := int32(0)
 	for r, i := range l.Node {
-		own := color[i]
-		before[r], ptr[r] = own, k
+		target := color[i]
+		before[r], ptr[r] = target, k
 		if m.Val == nil {
-			col[k] = own
+			col[k] = target
 			val[k] = 1
 			k++
-			at[own] = k
+			ends[target] = k
 		}
 		for e := m.Ptr[i]; e < m.Ptr[i+1]; e++ {
 			c := color[m.Col[e]]
@@ -177,17 +177,17 @@ func (l *ColorLayer) connect(from *ColorLayer, color []int32, m Weighted, memory
 			if m.Val != nil {
 				v = m.Val[e]
 			}
-			if at[c] <= ptr[r] {
+			if ends[c] <= ptr[r] {
 				col[k] = c
 				val[k] = 0
 				k++
-				at[c] = k
+				ends[c] = k
 			}
-			val[at[c]-1] += v
+			val[ends[c]-1] += v
 		}
 	}
 	ptr[rows] = k
 	l.Sources.Col = col[:k]
 	l.Sources.Val = val[:k]
-	l.Transpose.transpose(l.Sources, len(from.Node), at)
+	l.Transpose.transpose(l.Sources, len(source.Node), ends)
 }

@@ -31,20 +31,20 @@ func (c *Colors) Len() int { return len(c.keys) }
 // in the same places, unless labels is empty. The first node of a new color has a number
 // larger by one than the last new color's, so that a round which changes nothing gives
 // every color its number again.
-func (c *Colors) Refine(dst, own []int32, count int, ptr, adj, labels []int32) {
+func (c *Colors) Refine(dst, colors []int32, count int, ptr, adj, labels []int32) {
 	for k := len(c.terms); k < count; k++ {
 		c.terms = append(c.terms, term(uint64(k)))
 	}
-	for i, o := range own {
+	for i, o := range colors {
 		m := term(uint64(o) | 1<<63)
 		if len(labels) > 0 {
 			for e := ptr[i]; e < ptr[i+1]; e++ {
 				// the label -1 is the largest
-				m.add(uint64(labels[e]&math.MaxInt32)<<32 | uint64(own[adj[e]]))
+				m.add(uint64(labels[e]&math.MaxInt32)<<32 | uint64(colors[adj[e]]))
 			}
 		} else {
 			for _, j := range adj[ptr[i]:ptr[i+1]] {
-				t := &c.terms[own[j]]
+				t := &c.terms[colors[j]]
 				m[0] += t[0]
 				m[1] += t[1]
 			}
@@ -85,11 +85,11 @@ func (c *Colors) number(key multiset) int32 {
 		c.grow()
 	}
 	mask := uint64(len(c.slot) - 1)
-	for at := mix(key[0]^key[1]) & mask; ; at = (at + 1) & mask {
-		switch k := c.slot[at]; {
+	for slot := mix(key[0]^key[1]) & mask; ; slot = (slot + 1) & mask {
+		switch k := c.slot[slot]; {
 		case k == 0:
 			c.keys = append(c.keys, key)
-			c.slot[at] = int32(len(c.keys))
+			c.slot[slot] = int32(len(c.keys))
 			return int32(len(c.keys) - 1)
 		case c.keys[k-1] == key:
 			return k - 1

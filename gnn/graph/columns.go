@@ -106,10 +106,10 @@ func (c Columns) Check() error {
 // CheckSeen returns an error that names the first node of g, whose features must have
 // these columns, with a label that is among the unseen values.
 func (c Columns) CheckSeen(g *Graph) error {
-	at := c.Attributes
+	offset := c.Attributes
 	for _, l := range c.Labels {
 		for _, v := range l.Unseen {
-			column := at + v - l.Min
+			column := offset + v - l.Min
 			for i := range g.Nodes() {
 				if g.X.OneHot() && int(g.X.Category[i]) == column ||
 					!g.X.OneHot() && g.X.Dense[i*g.X.Width+column] != 0 {
@@ -120,7 +120,7 @@ func (c Columns) CheckSeen(g *Graph) error {
 				}
 			}
 		}
-		at += l.Width
+		offset += l.Width
 	}
 	return nil
 }
@@ -154,9 +154,9 @@ func (c Columns) Apply(
 		h.X.Category = make([]int32, n)
 	}
 	for i := range n {
-		at := c.Attributes
-		if at > 0 {
-			copy(h.X.Dense[i*width:], attributes(i)[:at])
+		offset := c.Attributes
+		if offset > 0 {
+			copy(h.X.Dense[i*width:], attributes(i)[:offset])
 		}
 		for k, l := range c.Labels {
 			v := label(i, k)
@@ -170,11 +170,11 @@ func (c Columns) Apply(
 				v = *l.Other
 			}
 			if dense {
-				h.X.Dense[i*width+at+v-l.Min] = 1
+				h.X.Dense[i*width+offset+v-l.Min] = 1
 			} else {
 				h.X.Category[i] = int32(v - l.Min)
 			}
-			at += l.Width
+			offset += l.Width
 		}
 	}
 	if c.DegreeColumns > 0 {
@@ -196,10 +196,10 @@ func (g *Graph) WithDegrees(limit int) *Graph {
 	}
 	h := *g
 	width := g.X.Width
-	wide := width + limit + 2
-	h.X = Features{Width: wide, Dense: make([]float32, g.Nodes()*wide)}
+	columns := width + limit + 2
+	h.X = Features{Width: columns, Dense: make([]float32, g.Nodes()*columns)}
 	for i, d := range degree {
-		row := h.X.Dense[i*wide : (i+1)*wide]
+		row := h.X.Dense[i*columns : (i+1)*columns]
 		g.X.Row(row[:width], i)
 		row[width] = float32(d)
 		row[width+1+min(d, limit)] = 1

@@ -63,9 +63,9 @@ func (b *Batch) EdgeBitCounts(bits int, loop int32) []float32 {
 // label of its self-loop and those of the edges that end in it. Labels are 0 to
 // labels-1.
 func (b *Batch) countEdges(
-	what string, columns, labels, loop int, add func(row []float32, label int),
+	caller string, columns, labels, loop int, add func(row []float32, label int),
 ) []float32 {
-	b.needLabels(what)
+	b.needLabels(caller)
 	counts := resize(&b.counts, b.Nodes()*columns)
 	clear(counts)
 	for i := range b.Nodes() {
@@ -73,7 +73,7 @@ func (b *Batch) countEdges(
 		add(row, loop)
 		for _, label := range b.EdgeLabel[b.Ptr[i]:b.Ptr[i+1]] {
 			if label < -1 || int(label) >= labels {
-				panic(fmt.Sprintf("graph: %s: label %d is outside 0..%d", what, label, labels-1))
+				panic(fmt.Sprintf("graph: %s: label %d is outside 0..%d", caller, label, labels-1))
 			}
 			if label >= 0 { // an augmentation has made the others
 				add(row, int(label))
@@ -83,8 +83,8 @@ func (b *Batch) countEdges(
 	return counts
 }
 
-func (b *Batch) needLabels(what string) {
+func (b *Batch) needLabels(caller string) {
 	if len(b.EdgeLabel) != len(b.Adj) {
-		panic(fmt.Sprintf("graph: %s: %d edges without labels", what, len(b.Adj)))
+		panic(fmt.Sprintf("graph: %s: %d edges without labels", caller, len(b.Adj)))
 	}
 }

@@ -174,11 +174,11 @@ func validatePtr(name string, ptr []int32, n int) error {
 	if len(ptr) == 0 {
 		return fmt.Errorf("graph: %s is empty; it has one element more than it delimits", name)
 	}
-	last := len(ptr) - 1
-	if ptr[0] != 0 || int(ptr[last]) != n {
-		return fmt.Errorf("graph: %s runs from %d to %d, want 0 to %d", name, ptr[0], ptr[last], n)
+	end := len(ptr) - 1
+	if ptr[0] != 0 || int(ptr[end]) != n {
+		return fmt.Errorf("graph: %s runs from %d to %d, want 0 to %d", name, ptr[0], ptr[end], n)
 	}
-	for i := range last {
+	for i := range end {
 		if ptr[i+1] < ptr[i] {
 			return fmt.Errorf("graph: %s decreases at %d", name, i)
 		}

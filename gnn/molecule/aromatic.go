@@ -60,11 +60,11 @@ func (v *perceiver) findAromatic() *problem {
 	h.able = resize(h.able, n)
 	h.rings = h.rings[:0]
 	for r := range int32(s.count()) {
-		all := true
+		able := true
 		wildcards := true
 		for _, a := range s.atomsOf(r) {
 			if !v.release2022 && v.isLargeEther(a) {
-				all = false
+				able = false
 				break
 			}
 			wildcards = wildcards && m.Atoms[a].Z == 0
@@ -74,11 +74,11 @@ func (v *perceiver) findAromatic() *problem {
 				h.able[a] = v.mayBeAromatic(a)
 			}
 			if !h.able[a] {
-				all = false
+				able = false
 				break
 			}
 		}
-		if all && !wildcards {
+		if able && !wildcards {
 			h.rings = append(h.rings, r)
 		}
 	}
@@ -221,9 +221,9 @@ func (h *hueckel) leave(i int32) {
 //
 //	S. Wernicke, Efficient detection of network motifs, IEEE/ACM Trans. Comput.
 //	Biol. Bioinform. 3 (2006) 347–359.
-func (v *perceiver) extend(first int32, more, from int) bool {
+func (v *perceiver) extend(first int32, missing, begin int) bool {
 	h := &v.hueckel
-	if more == 0 {
+	if missing == 0 {
 		h.tries++
 		if h.tries > mostSystems {
 			return false
@@ -232,10 +232,10 @@ func (v *perceiver) extend(first int32, more, from int) bool {
 		return true
 	}
 	end := len(h.extension)
-	for k := from; k < end; k++ {
+	for k := begin; k < end; k++ {
 		i := h.extension[k]
 		h.join(i, first)
-		ok := v.extend(first, more-1, k+1)
+		ok := v.extend(first, missing-1, k+1)
 		h.leave(i)
 		h.extension = h.extension[:end]
 		if !ok {
@@ -292,7 +292,7 @@ func (v *perceiver) obeysHueckel() bool {
 			h.times[a]++
 		}
 	}
-	var least, most, wildcards int
+	var least, largest, wildcards int
 	for _, i := range h.set {
 		for _, a := range s.atomsOf(h.rings[i]) {
 			times := h.times[a]
@@ -303,13 +303,13 @@ func (v *perceiver) obeysHueckel() bool {
 			switch h.donors[a] {
 			case oneElectron:
 				least++
-				most++
+				largest++
 			case twoElectrons:
 				least += 2
-				most += 2
+				largest += 2
 			case oneOrTwo:
 				least++
-				most += 2
+				largest += 2
 				wildcards++
 			}
 		}
@@ -317,10 +317,10 @@ func (v *perceiver) obeysHueckel() bool {
 	if wildcards > 1 {
 		return false
 	}
-	if most < 6 {
-		return most == 2
+	if largest < 6 {
+		return largest == 2
 	}
-	for n := least; n <= most; n++ {
+	for n := least; n <= largest; n++ {
 		if n%4 == 2 {
 			return true
 		}
@@ -414,8 +414,8 @@ func (v *perceiver) mayBeAromatic(i int32) bool {
 	// The valence must be the default of the element, or of the one that the
 	// charge makes it look like.
 	if elements[a.Z].defaultValence() > 0 {
-		like := int(a.Z) - int(a.Charge)
-		if like < 0 || like > maxZ || a.totalValence() > elements[like].defaultValence() {
+		z := int(a.Z) - int(a.Charge)
+		if z < 0 || z > maxZ || a.totalValence() > elements[z].defaultValence() {
 			return false
 		}
 	}

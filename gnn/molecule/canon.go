@@ -239,13 +239,13 @@ func (c *canon) search(depth int) {
 func (c *canon) describe() {
 	v := c.v
 	m := c.v.m
-	at := c.work.colour // every atom's position
+	position := c.work.colour // every atom's position
 	w := binary.AppendUvarint(c.buffer[:0], uint64(len(c.work.order)))
 	for k, i := range c.work.order {
 		a := &m.Atoms[i]
 		tag := a.Chirality
 		// From the order of the bonds to that of the positions.
-		if (tag == Clockwise || tag == CounterClockwise) && oddOrder(v.of(i), at) {
+		if (tag == Clockwise || tag == CounterClockwise) && oddOrder(v.of(i), position) {
 			tag = Clockwise + CounterClockwise - tag
 		}
 		w = append(w, byte(a.Z), byte(a.Charge), byte(a.hydrogens()), byte(tag))
@@ -258,9 +258,9 @@ func (c *canon) describe() {
 		}
 		c.at = c.at[:0]
 		for _, l := range v.of(i) {
-			if at[l.atom] < int32(k) {
+			if position[l.atom] < int32(k) {
 				c.at = append(
-					c.at, at[l.atom]<<8|int32(m.Bonds[l.bond].Type)<<2|int32(c.configuration(l.bond)),
+					c.at, position[l.atom]<<8|int32(m.Bonds[l.bond].Type)<<2|int32(c.configuration(l.bond)),
 				)
 			}
 		}

@@ -64,11 +64,11 @@ func (r *molfileReader) tagInSpace(v *perceiver, i int32) Chirality {
 	default:
 		return Unspecified
 	}
-	var to [3]point
+	var vectors [3]point
 	for k, l := range links[:3] {
-		to[k] = r.places[l.atom].minus(r.places[i])
+		vectors[k] = r.places[l.atom].minus(r.places[i])
 	}
-	return tagOf(to[0].dot(to[1].cross(to[2])), tolerance)
+	return tagOf(vectors[0].dot(vectors[1].cross(vectors[2])), tolerance)
 }
 
 // tagInPlane returns the tag of an atom at which wedges begin. Of four neighbours the first
@@ -76,7 +76,7 @@ func (r *molfileReader) tagInSpace(v *perceiver, i int32) Chirality {
 func (r *molfileReader) tagInPlane(v *perceiver, i int32) Chirality {
 	tag := Unspecified
 	links := v.of(i)
-	for at, l := range links {
+	for k, l := range links {
 		b := &r.mol.Bonds[l.bond]
 		if b.Begin != i {
 			continue
@@ -85,7 +85,7 @@ func (r *molfileReader) tagInPlane(v *perceiver, i int32) Chirality {
 		case wavy:
 			return Unspecified
 		case wedge, dash:
-			switch again := r.tagByWedge(v, i, at); {
+			switch again := r.tagByWedge(v, i, k); {
 			case tag == Unspecified:
 				tag = again
 			case tag != again && len(links) == 3:
@@ -98,44 +98,44 @@ func (r *molfileReader) tagInPlane(v *perceiver, i int32) Chirality {
 
 // tagByWedge returns the tag of an atom by one of its links, which is a wedge or a dash: as seen
 // from its end, the others turn as they are drawn, or the other way round.
-func (r *molfileReader) tagByWedge(v *perceiver, i int32, at int) Chirality {
+func (r *molfileReader) tagByWedge(v *perceiver, i int32, wedged int) Chirality {
 	links := v.of(i)
 	if n := len(links); n < 3 || n > 4 {
 		return Unspecified
 	}
 	const straight = 178.0 / 180 * math.Pi // from here on two bonds are taken as one line
 	angleOf := func(l link) float64 {
-		to := r.places[l.atom].minus(r.places[i])
-		return math.Atan2(to[1], to[0])
+		offset := r.places[l.atom].minus(r.places[i])
+		return math.Atan2(offset[1], offset[0])
 	}
-	from := angleOf(links[at])
+	zero := angleOf(links[wedged])
 	type other struct {
 		at    int
 		angle float64 // counter-clockwise from the wedge
 	}
-	var others []other
+	var turn []other
 	for k, l := range links {
 		if z := r.mol.Atoms[i].Z; r.mol.Bonds[l.bond].Type != Single && z != 15 && z != 16 {
 			return Unspecified
 		}
-		if k != at {
-			angle := angleOf(l) - from
+		if k != wedged {
+			angle := angleOf(l) - zero
 			if angle < 0 {
 				angle += 2 * math.Pi
 			}
-			others = append(others, other{k, angle})
+			turn = append(turn, other{k, angle})
 		}
 	}
-	slices.SortStableFunc(others, func(a, b other) int { return cmp.Compare(a.angle, b.angle) })
-	counter := r.drawn[links[at].bond] == wedge
+	slices.SortStableFunc(turn, func(a, b other) int { return cmp.Compare(a.angle, b.angle) })
+	counter := r.drawn[links[wedged].bond] == wedge
 	// The fourth of three neighbours lies in the gap between the other two, behind the paper.
-	if len(others) == 2 && others[1].angle-others[0].angle >= straight {
+	if len(turn) == 2 && turn[1].angle-turn[0].angle >= straight {
 		counter = !counter
 	}
 	// From the wedge and the others in their turn to the order of the links.
-	odd := at%2 == 1
-	for k, o := range others {
-		for _, p := range others[:k] {
+	odd := wedged%2 == 1
+	for k, o := range turn {
+		for _, p := range turn[:k] {
 			odd = odd != (p.at > o.at)
 		}
 	}
@@ -245,19 +245,19 @@ func (d *directions) follow(r *molfileReader, v *perceiver, double int32) {
 		outward[1] = turn(outward[0])
 	}
 	for k, end := range ends {
-		for at, l := range [2]link{first[k], second[k]} {
+		for place, l := range [2]link{first[k], second[k]} {
 			if l.bond < 0 || v.m.Bonds[l.bond].Direction != NoDirection {
 				continue
 			}
 			x := outward[k]
-			if at == 1 {
+			if place == 1 {
 				x = x.reversed()
 			}
 			if v.m.Bonds[l.bond].Begin != end {
 				x = x.reversed()
 			}
 			v.m.Bonds[l.bond].Direction = x
-			if at == 0 {
+			if place == 0 {
 				fresh = append(fresh, l)
 			}
 		}
@@ -314,6 +314,6 @@ func (d *directions) flank(r *molfileReader, v *perceiver, end, double int32) (f
 
 // straight reports whether a neighbour lies on the line of the axis, within two degrees.
 func (r *molfileReader) straight(atom, end int32, axis point) bool {
-	to := r.places[atom].minus(r.places[end])
-	return to.dot(axis) < -math.Cos(0.035)*math.Sqrt(to.dot(to)*axis.dot(axis))
+	offset := r.places[atom].minus(r.places[end])
+	return offset.dot(axis) < -math.Cos(0.035)*math.Sqrt(offset.dot(offset)*axis.dot(axis))
 }

@@ -57,13 +57,13 @@ func (m *Molecule) GraphOf(c *feature.Set) (*graph.Graph, error) {
 // returns the place and the reason.
 func (m *Molecule) categories(
 	dst []int32, columns []feature.Column, table map[string]column,
-) (at int, reason string) {
+) (index int, reason string) {
 	for _, c := range columns {
-		of := table[c.Name]
+		rule := table[c.Name]
 		for i := range dst {
-			v := of.category(m, i)
+			v := rule.category(m, i)
 			if v < 0 || v >= c.Size {
-				return i, cmp.Or(of.beyond, fmt.Sprintf("has %d for its %s", v, c.Name))
+				return i, cmp.Or(rule.beyond, fmt.Sprintf("has %d for its %s", v, c.Name))
 			}
 			dst[i] = dst[i]*int32(c.Size) + int32(v)
 		}

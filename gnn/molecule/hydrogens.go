@@ -78,18 +78,18 @@ func (a *Atom) nonTetrahedral() bool { return a.Chirality >= tagSquarePlanar }
 // fold takes hydrogen i from the graph.
 func (v *perceiver) fold(i int32, gone []int32) {
 	m := v.m
-	to := v.of(i)[0]
-	bond := &m.Bonds[to.bond]
-	heavy := &m.Atoms[to.atom]
+	bearer := v.of(i)[0]
+	bond := &m.Bonds[bearer.bond]
+	heavy := &m.Atoms[bearer.atom]
 	heavy.explicit++
 	behind := 0         // neighbours after the hydrogen, which it now moves behind
 	directed := false   // another single bond has a direction
 	var candidate *Bond // one that has none
-	for _, l := range v.of(to.atom) {
+	for _, l := range v.of(bearer.atom) {
 		if l.atom == i || gone[l.atom] != 0 {
 			continue
 		}
-		if l.bond > to.bond {
+		if l.bond > bearer.bond {
 			behind++
 		}
 		if b := &m.Bonds[l.bond]; b.Type == Single {
@@ -107,7 +107,7 @@ func (v *perceiver) fold(i int32, gone []int32) {
 	// which lies opposite.
 	if bond.Direction != NoDirection && !directed && candidate != nil {
 		candidate.Direction = bond.Direction
-		if candidate.Begin == to.atom && bond.Begin == to.atom {
+		if candidate.Begin == bearer.atom && bond.Begin == bearer.atom {
 			candidate.Direction = bond.Direction.reversed()
 		}
 	}

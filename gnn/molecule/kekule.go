@@ -148,9 +148,9 @@ func (v *perceiver) kekuliseSystem(system int32) *problem {
 	// Where there is a choice, it falls as RDKit's does if the search starts
 	// there too: at the first atom that no chain to another ring begins at.
 	first := -1
-	for at, a := range k.members {
+	for place, a := range k.members {
 		if v.moved[a] == 2 && (first < 0 || a < k.members[first]) {
-			first = at
+			first = place
 		}
 	}
 	if first > 0 {
@@ -180,8 +180,8 @@ func (v *perceiver) kekuliseSystem(system int32) *problem {
 			}
 		}
 	}
-	at := slices.IndexFunc(k.candidate, func(c bool) bool { return c })
-	return atomProblem(int32(at),
+	place := slices.IndexFunc(k.candidate, func(c bool) bool { return c })
+	return atomProblem(int32(place),
 		"the aromatic ring system of this atom has no Kekulé structure: its double bonds cannot be placed")
 }
 
@@ -285,10 +285,10 @@ func (v *perceiver) match(candidates []bool) bool {
 	k.choices = k.choices[:0]
 	var head, next, retries int
 	for {
-		var at int32
+		var atom int32
 		if head < len(k.queue) {
-			at = k.queue[head]
-			k.queued[at] = false
+			atom = k.queue[head]
+			k.queued[atom] = false
 			head++
 		} else {
 			for next < len(k.members) && k.done[k.members[next]] {
@@ -297,29 +297,29 @@ func (v *perceiver) match(candidates []bool) bool {
 			if next == len(k.members) {
 				return true
 			}
-			at = k.members[next]
+			atom = k.members[next]
 		}
-		k.done[at] = true
-		k.order = append(k.order, at)
+		k.done[atom] = true
+		k.order = append(k.order, atom)
 
-		link := v.ptr[at]
-		again := len(k.choices) > 0 && k.choices[len(k.choices)-1].atom == at
+		link := v.ptr[atom]
+		again := len(k.choices) > 0 && k.choices[len(k.choices)-1].atom == atom
 		if again {
 			link = k.choices[len(k.choices)-1].link + 1
 		} else {
-			for _, l := range v.of(at) {
+			for _, l := range v.of(atom) {
 				if k.in[l.atom] && !k.done[l.atom] && !k.queued[l.atom] {
 					k.queued[l.atom] = true
 					k.queue = append(k.queue, l.atom)
 				}
 			}
 		}
-		if !k.open[at] {
+		if !k.open[atom] {
 			continue
 		}
-		link = v.partner(at, link)
+		link = v.partner(atom, link)
 		if link < 0 {
-			if m.Atoms[at].Z == 0 { // a wildcard needs no double bond
+			if m.Atoms[atom].Z == 0 { // a wildcard needs no double bond
 				continue
 			}
 			if len(k.choices) == 0 || retries == mostRetries {
@@ -334,31 +334,31 @@ func (v *perceiver) match(candidates []bool) bool {
 			next = 0
 			continue
 		}
-		other := v.partner(at, link+1) >= 0
+		alternative := v.partner(atom, link+1) >= 0
 		switch {
-		case again && other:
+		case again && alternative:
 			k.choices[len(k.choices)-1].link = link
 		case again:
 			k.choices = k.choices[:len(k.choices)-1]
-		case other:
-			k.choices = append(k.choices, choice{at, link})
+		case alternative:
+			k.choices = append(k.choices, choice{atom, link})
 		}
 		l := v.links[link]
 		m.Bonds[l.bond].Type = Double
-		k.open[at], k.open[l.atom] = false, false
+		k.open[atom], k.open[l.atom] = false, false
 		k.double = append(k.double, l.bond)
 	}
 }
 
 // partner returns the first link of an atom, not before the given one, to a
 // neighbour that could share a double bond with it, or -1.
-func (v *perceiver) partner(at, link int32) int32 {
+func (v *perceiver) partner(atom, link int32) int32 {
 	m := v.m
 	k := &v.kekule
-	for ; link < v.ptr[at+1]; link++ {
+	for ; link < v.ptr[atom+1]; link++ {
 		l := v.links[link]
 		if k.in[l.atom] && !k.done[l.atom] && k.open[l.atom] &&
-			(m.Bonds[l.bond].aromatic || m.Atoms[at].Z == 0 || m.Atoms[l.atom].Z == 0) {
+			(m.Bonds[l.bond].aromatic || m.Atoms[atom].Z == 0 || m.Atoms[l.atom].Z == 0) {
 			return link
 		}
 	}
@@ -370,14 +370,14 @@ func (v *perceiver) partner(at, link int32) int32 {
 func (v *perceiver) retract(head int) {
 	m := v.m
 	k := &v.kekule
-	at := slices.Index(k.order, k.choices[len(k.choices)-1].atom)
-	k.spare = append(append(k.spare[:0], k.order[at:]...), k.queue[head:]...)
+	start := slices.Index(k.order, k.choices[len(k.choices)-1].atom)
+	k.spare = append(append(k.spare[:0], k.order[start:]...), k.queue[head:]...)
 	k.spare, k.queue = k.queue, k.spare
-	for _, a := range k.order[at:] {
+	for _, a := range k.order[start:] {
 		k.done[a] = false
 		k.queued[a] = true
 	}
-	k.order = k.order[:at]
+	k.order = k.order[:start]
 	n := 0
 	for _, b := range k.double {
 		begin, end := m.Bonds[b].Begin, m.Bonds[b].End

@@ -157,18 +157,18 @@ func field(line string, begin, end int) string {
 }
 
 // number reads a whole number in columns of a line; blank is 0.
-func (r *molfileReader) number(line string, begin, end int, name string, least, most int) (int, *problem) {
-	return r.whole(field(line, begin, end), name, least, most)
+func (r *molfileReader) number(line string, begin, end int, name string, least, largest int) (int, *problem) {
+	return r.whole(field(line, begin, end), name, least, largest)
 }
 
-func (r *molfileReader) whole(text, name string, least, most int) (int, *problem) {
+func (r *molfileReader) whole(text, name string, least, largest int) (int, *problem) {
 	if text == "" {
 		return 0, nil
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < least || n > most {
+	if err != nil || n < least || n > largest {
 		return 0, r.problem("the %s is %q, want a whole number from %d to %d",
-			name, shorten(text), least, most)
+			name, shorten(text), least, largest)
 	}
 	return n, nil
 }
@@ -192,13 +192,13 @@ func (r *molfileReader) atomOf(text string) (int32, *problem) {
 	return int32(n) - 1, err
 }
 
-func (r *molfileReader) add(a Atom, at point, valence int) *problem {
+func (r *molfileReader) add(a Atom, place point, valence int) *problem {
 	if len(r.mol.Atoms) == MaxAtoms {
 		return r.problem("more than %d atoms", MaxAtoms)
 	}
 	r.mol.Atoms = append(r.mol.Atoms, a)
 	r.lines = append(r.lines, int32(r.line))
-	r.places = append(r.places, at)
+	r.places = append(r.places, place)
 	r.valence = append(r.valence, int8(valence))
 	return nil
 }
@@ -248,8 +248,8 @@ func (a *Atom) radical(n int) { a.radicals = [...]int8{0, 2, 1, 2}[n] }
 func (r *molfileReader) bond(order int, begin, end string, d drawn) *problem {
 	typ, ok := bondOrders[order]
 	if !ok {
-		if what, ok := queryBonds[order]; ok {
-			return r.problem("a bond that is %s: this is a query, and not a molecule", what)
+		if name, ok := queryBonds[order]; ok {
+			return r.problem("a bond that is %s: this is a query, and not a molecule", name)
 		}
 		return r.problem("a bond of type %d, want 1, 2, 3, 4 (aromatic) or 9 (dative)", order)
 	}
@@ -284,7 +284,7 @@ func (r *molfileReader) read2000(atoms, bonds int) *problem {
 		if !ok || len(line) < 32 {
 			return r.problem("want a line for each of %d atoms", atoms)
 		}
-		at, err := r.place([3]string{field(line, 0, 10), field(line, 10, 20), field(line, 20, 30)})
+		place, err := r.place([3]string{field(line, 0, 10), field(line, 10, 20), field(line, 20, 30)})
 		if err != nil {
 			return err
 		}
@@ -315,7 +315,7 @@ func (r *molfileReader) read2000(atoms, bonds int) *problem {
 			a.Charge = int8(4 - c)
 		}
 		a.Map = int32(fields[4])
-		if err := r.add(a, at, fields[3]); err != nil {
+		if err := r.add(a, place, fields[3]); err != nil {
 			return err
 		}
 	}
@@ -437,9 +437,9 @@ func (r *molfileReader) next3000() (string, *problem) {
 		if !ok {
 			return "", r.problem(`want a line that begins with "M  V30 "`)
 		}
-		text, more := strings.CutSuffix(text, "-")
+		text, continued := strings.CutSuffix(text, "-")
 		whole += text
-		if !more {
+		if !continued {
 			return strings.TrimSpace(whole), nil
 		}
 	}
@@ -516,7 +516,7 @@ func (r *molfileReader) atom3000(words []string) *problem {
 	if err := r.element(&a, strings.Trim(words[1], `"`)); err != nil {
 		return err
 	}
-	at, err := r.place([3]string(words[2:5]))
+	place, err := r.place([3]string(words[2:5]))
 	if err != nil {
 		return err
 	}
@@ -551,7 +551,7 @@ func (r *molfileReader) atom3000(words []string) *problem {
 		return r.problem("there are two atoms %q", shorten(words[0]))
 	}
 	r.numbers[words[0]] = int32(len(r.mol.Atoms))
-	return r.add(a, at, valence)
+	return r.add(a, place, valence)
 }
 
 // noValence is how a molfile writes the valence 0.
@@ -568,11 +568,11 @@ func (r *molfileReader) bond3000(words []string) *problem {
 	}
 	var ends [2]string
 	for i, w := range words[2:4] {
-		at, ok := r.numbers[w]
+		number, ok := r.numbers[w]
 		if !ok {
 			return r.problem("there is no atom %q", shorten(w))
 		}
-		ends[i] = strconv.Itoa(int(at) + 1)
+		ends[i] = strconv.Itoa(int(number) + 1)
 	}
 	d := plain
 	for _, w := range words[4:] {
@@ -593,14 +593,14 @@ func (r *molfileReader) bond3000(words []string) *problem {
 
 // finish completes the atoms, once all bonds are known to v.
 func (r *molfileReader) finish(v *perceiver) *problem {
-	seen := make(map[[2]int32]bool, len(r.mol.Bonds))
+	bonded := make(map[[2]int32]bool, len(r.mol.Bonds))
 	for i := range r.mol.Bonds {
 		b := &r.mol.Bonds[i]
 		pair := [2]int32{min(b.Begin, b.End), max(b.Begin, b.End)}
-		if seen[pair] {
+		if bonded[pair] {
 			return r.problem("two bonds between the atoms %d and %d", b.Begin+1, b.End+1)
 		}
-		seen[pair] = true
+		bonded[pair] = true
 	}
 	for i := range r.mol.Atoms {
 		if val := r.valence[i]; val != 0 {

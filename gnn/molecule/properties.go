@@ -33,8 +33,8 @@ func (m *Molecule) Rings() int { return max(len(m.ringPtr), 1) - 1 }
 
 // Ring returns the atoms of ring r in cyclic order, and the bonds from each to the next.
 func (m *Molecule) Ring(r int) (atoms, bonds []int32) {
-	from, to := m.ringPtr[r], m.ringPtr[r+1]
-	return m.ringAtoms[from:to], m.ringBonds[from:to]
+	start, end := m.ringPtr[r], m.ringPtr[r+1]
+	return m.ringAtoms[start:end], m.ringBonds[start:end]
 }
 
 // conjugate finds the conjugated bonds: aromatic ones, and a multiple bond and those beside it

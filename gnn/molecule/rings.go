@@ -138,11 +138,11 @@ type step struct{ atom, edge int32 }
 
 // A candidate is a ring that stands for its family.
 type candidate struct {
-	root        int32
-	left, right int32 // ends of the two paths
-	middle      int32 // the atom between the ends; -1 if a bond joins them
-	start, size int32 // of the ring in path
-	ways        int64 // number of rings in the family
+	root          int32
+	first, second int32 // ends of the two paths
+	middle        int32 // the atom between the ends; -1 if a bond joins them
+	start, size   int32 // of the ring in path
+	ways          int64 // number of rings in the family
 }
 
 // Bounds of the search.
@@ -253,13 +253,13 @@ func (v *perceiver) addSingleRing() {
 	f := &v.finder
 	start := slices.Min(f.atoms)
 	atom := start
-	last := int32(-1) // the bond that led to the atom
+	arrival := int32(-1) // the bond that led to the atom
 	for {
 		for _, l := range v.of(atom) {
-			if l.bond != last && f.degree[l.atom] > 0 && v.m.Bonds[l.bond].Type != Dative {
+			if l.bond != arrival && f.degree[l.atom] > 0 && v.m.Bonds[l.bond].Type != Dative {
 				v.rings.push(atom, l.bond)
 				atom = l.atom
-				last = l.bond
+				arrival = l.bond
 				break
 			}
 		}
@@ -343,26 +343,26 @@ func (f *ringFinder) search(root, depth int32) {
 	f.queue = append(f.queue[:0], root)
 	for head := 0; head < len(f.queue); head++ {
 		i := f.queue[head]
-		from := f.visits[i]
-		if from.depth == depth {
+		source := f.visits[i]
+		if source.depth == depth {
 			break
 		}
 		for _, x := range f.arcsOf(i) {
-			to := &f.visits[x.to]
-			if to.depth < 0 {
-				to.depth = from.depth + 1
+			target := &f.visits[x.to]
+			if target.depth < 0 {
+				target.depth = source.depth + 1
 				f.queue = append(f.queue, x.to)
 			}
-			if to.depth != from.depth+1 || from.parent < 0 || x.to > root {
+			if target.depth != source.depth+1 || source.parent < 0 || x.to > root {
 				continue
 			}
-			to.ways = min(to.ways+from.ways, mostRingAtoms)
-			if to.parent < 0 {
-				to.parent = i
-				to.edge = x.edge
-				to.branch = from.branch
+			target.ways = min(target.ways+source.ways, mostRingAtoms)
+			if target.parent < 0 {
+				target.parent = i
+				target.edge = x.edge
+				target.branch = source.branch
 				if i == root {
-					to.branch = x.to
+					target.branch = x.to
 				}
 			}
 		}
@@ -373,8 +373,8 @@ func (f *ringFinder) search(root, depth int32) {
 // of paths that meet at the root only.
 func (f *ringFinder) collect(root, limit int32) {
 	for _, y := range f.queue[1:] {
-		at := f.visits[y]
-		if at.parent < 0 {
+		end := f.visits[y]
+		if end.parent < 0 {
 			continue
 		}
 		arcs := f.arcsOf(y)
@@ -384,9 +384,9 @@ func (f *ringFinder) collect(root, limit int32) {
 				continue
 			}
 			switch {
-			case p.depth == at.depth && x.to < y && p.branch != at.branch && 2*at.depth < limit:
+			case p.depth == end.depth && x.to < y && p.branch != end.branch && 2*end.depth < limit:
 				f.add(root, y, x.to, step{-1, x.edge}, -1)
-			case p.depth == at.depth-1:
+			case p.depth == end.depth-1:
 				for _, z := range arcs[:k] {
 					q := f.visits[z.to]
 					if q.parent >= 0 && z.to != root && q.depth == p.depth && q.branch != p.branch {
@@ -400,32 +400,32 @@ func (f *ringFinder) collect(root, limit int32) {
 
 // add adds the candidate of two paths to left and right. middle is the atom between
 // their ends, if any, with its edge to right, and edge that from left to it.
-func (f *ringFinder) add(root, left, right int32, middle step, edge int32) {
+func (f *ringFinder) add(root, first, second int32, middle step, edge int32) {
 	c := candidate{
 		root:   root,
-		left:   left,
-		right:  right,
+		first:  first,
+		second: second,
 		middle: middle.atom,
 		start:  int32(len(f.path)),
 	}
-	c.ways = int64(f.visits[left].ways) * int64(f.visits[right].ways)
+	c.ways = int64(f.visits[first].ways) * int64(f.visits[second].ways)
 	// From left up to the root, down to right, and back to left.
-	for i := left; i != root; i = f.visits[i].parent {
+	for i := first; i != root; i = f.visits[i].parent {
 		f.path = append(f.path, step{i, f.visits[i].edge})
 	}
 	f.path = append(f.path, step{atom: root})
 	turn := len(f.path) - 1
-	for i := right; i != root; i = f.visits[i].parent {
+	for i := second; i != root; i = f.visits[i].parent {
 		f.path = append(f.path, step{i, f.visits[i].edge})
 	}
 	// The way down was written upwards: reverse the atoms, and shift the edges by one.
-	down := f.path[turn+1:]
-	slices.Reverse(down)
-	f.path[turn].edge = down[0].edge
-	for k := range down[1:] {
-		down[k].edge = down[k+1].edge
+	tail := f.path[turn+1:]
+	slices.Reverse(tail)
+	f.path[turn].edge = tail[0].edge
+	for k := range tail[1:] {
+		tail[k].edge = tail[k+1].edge
 	}
-	down[len(down)-1].edge = middle.edge
+	tail[len(tail)-1].edge = middle.edge
 	if middle.atom >= 0 {
 		f.path = append(f.path, step{middle.atom, edge})
 	}
@@ -448,7 +448,7 @@ func (f *ringFinder) eliminate() (complete, ok bool) {
 	f.rows = f.rows[:0]
 	f.sum = resize(f.sum, f.words)
 	f.pivot = resize(f.pivot, len(f.edges))
-	kept := f.order[:0]
+	relevants := f.order[:0]
 	independent := int32(0)
 	smaller := int32(0) // rows that are smaller than the candidate at hand
 	size := int32(0)
@@ -490,13 +490,13 @@ func (f *ringFinder) eliminate() (complete, ok bool) {
 			work += f.words
 		}
 		if relevant {
-			kept = append(kept, i)
+			relevants = append(relevants, i)
 		}
 		if work > mostElimination {
 			return false, false
 		}
 	}
-	f.order = kept
+	f.order = relevants
 	return int(independent) == rank, true
 }
 
@@ -518,7 +518,7 @@ func (v *perceiver) addFamilies() bool {
 		if c.ways > 1 && total <= mostRingAtoms {
 			f.search(c.root, c.size/2)
 			f.branches = f.branches[:0]
-			v.addLeft(c, c.left)
+			v.addLeft(c, c.first)
 			continue
 		}
 		for _, s := range f.path[c.start : c.start+c.size] {
@@ -534,7 +534,7 @@ func (v *perceiver) addLeft(c *candidate, i int32) {
 	f := &v.finder
 	if i == c.root {
 		f.branches = append(f.branches, step{atom: i})
-		v.addRight(c, c.right, len(f.branches))
+		v.addRight(c, c.second, len(f.branches))
 		f.branches = f.branches[:len(f.branches)-1]
 		return
 	}
@@ -562,12 +562,12 @@ func (v *perceiver) addRight(c *candidate, i int32, turn int) {
 		return
 	}
 	left := f.branches[:turn-1]
-	right := f.branches[turn:]
+	second := f.branches[turn:]
 	for _, s := range left {
 		v.rings.push(f.atoms[s.atom], f.edges[s.edge])
 	}
 	next := c.root
-	for _, s := range slices.Backward(right) {
+	for _, s := range slices.Backward(second) {
 		v.rings.push(f.atoms[next], f.edges[s.edge])
 		next = s.atom
 	}
@@ -582,6 +582,6 @@ func (v *perceiver) addRight(c *candidate, i int32, turn int) {
 }
 
 // leads reports whether an arc is a step to the root on a shortest path of the last search.
-func (f *ringFinder) leads(from, to int32) bool {
-	return f.visits[to].parent >= 0 && f.visits[to].depth == f.visits[from].depth-1
+func (f *ringFinder) leads(atom, neighbour int32) bool {
+	return f.visits[neighbour].parent >= 0 && f.visits[neighbour].depth == f.visits[atom].depth-1
 }

@@ -126,8 +126,8 @@ func beforeBlank(text string) string {
 // isExtension reports whether the text behind a SMILES is none, or begins with an extension
 // of CXSMILES, which stands between two bars.
 func isExtension(text string) bool {
-	rest, bar := strings.CutPrefix(text, "|")
-	return text == "" || bar && strings.Contains(rest, "|")
+	extension, bar := strings.CutPrefix(text, "|")
+	return text == "" || bar && strings.Contains(extension, "|")
 }
 
 func (r *smilesReader) problem(pos int, format string, args ...any) *problem {
@@ -338,19 +338,19 @@ func (r *smilesReader) number() (int32, *problem) {
 		r.pos++
 		return int32(c - '0'), nil
 	}
-	rest := r.text[r.pos+1:]
-	if len(rest) >= 2 && rest[0] >= '1' && rest[0] <= '9' && isDigit(rest[1]) {
+	digits := r.text[r.pos+1:]
+	if len(digits) >= 2 && digits[0] >= '1' && digits[0] <= '9' && isDigit(digits[1]) {
 		r.pos += 3
-		return int32(rest[0]-'0')*10 + int32(rest[1]-'0'), nil
+		return int32(digits[0]-'0')*10 + int32(digits[1]-'0'), nil
 	}
-	if strings.HasPrefix(rest, "(") {
+	if strings.HasPrefix(digits, "(") {
 		value := int32(0)
-		for n := 1; n < len(rest) && n <= 6; n++ {
-			if isDigit(rest[n]) {
-				value = value*10 + int32(rest[n]-'0')
+		for n := 1; n < len(digits) && n <= 6; n++ {
+			if isDigit(digits[n]) {
+				value = value*10 + int32(digits[n]-'0')
 				continue
 			}
-			if rest[n] == ')' && n > 1 {
+			if digits[n] == ')' && n > 1 {
 				r.pos += n + 2
 				return value, nil
 			}
@@ -424,16 +424,16 @@ func (r *smilesReader) refuseRepeats(n *adjacency) *problem {
 	if len(r.closures) == 0 {
 		return nil
 	}
-	seen := resize(r.degree, len(r.mol.Atoms)) // 1 + the last atom that has this neighbour
-	r.degree = seen
+	owner := resize(r.degree, len(r.mol.Atoms)) // 1 + the last atom that has this neighbour
+	r.degree = owner
 	chain := int32(len(r.mol.Bonds) - len(r.closures))
 	for i := range r.mol.Atoms {
 		for _, l := range n.of(int32(i)) {
-			if seen[l.atom] == int32(i)+1 { // chain bonds come first, so this one closes a ring
+			if owner[l.atom] == int32(i)+1 { // chain bonds come first, so this one closes a ring
 				c := &r.closures[r.order[l.bond-chain]]
 				return r.problem(c.column, "ring %d would bond two atoms that are bonded already", c.number)
 			}
-			seen[l.atom] = int32(i) + 1
+			owner[l.atom] = int32(i) + 1
 		}
 	}
 	return nil
@@ -489,11 +489,11 @@ func (r *smilesReader) atom() (Atom, *problem) {
 		return r.bracket()
 	}
 	a := Atom{}
-	rest := r.text[r.pos:]
+	text := r.text[r.pos:]
 	switch {
 	case c == '*':
-	case strings.HasPrefix(rest, "Br"), strings.HasPrefix(rest, "Cl"):
-		a.Z = symbol(rest[0], rest[1])
+	case strings.HasPrefix(text, "Br"), strings.HasPrefix(text, "Cl"):
+		a.Z = symbol(text[0], text[1])
 		r.pos++
 	case strings.IndexByte("BCNOFPSI", c) >= 0:
 		a.Z = symbol(c, 0)

@@ -157,7 +157,7 @@ func (v *perceiver) code(atoms, possible, onlyTagged bool) {
 // StereoCentres counts the atoms of a molecule whose neighbours differ in rank, so that they are
 // stereocentres, and those among them that have no tag. Centres that are some only relative to
 // others in their ring are not counted, as RDKit does not count them.
-func (p *Parser) StereoCentres(m *Molecule) (all, untagged int) {
+func (p *Parser) StereoCentres(m *Molecule) (centres, untagged int) {
 	v := &p.perceiver
 	s := &p.scaffold
 	s.Atoms = append(s.Atoms[:0], m.Atoms...)
@@ -178,14 +178,14 @@ func (p *Parser) StereoCentres(m *Molecule) (all, untagged int) {
 	v.code(true, true, false)
 	for i := range s.Atoms {
 		if a := &s.Atoms[i]; a.code != noCode {
-			all++
+			centres++
 		} else if flat := a.Z == 7 && a.Hybridisation != HybridSP3; a.Chirality == Unspecified && !flat &&
 			v.mayBeCentre(int32(i)) && v.neighboursDiffer(int32(i)) {
-			all++
+			centres++
 			untagged++
 		}
 	}
-	return all, untagged
+	return centres, untagged
 }
 
 // neighboursDiffer reports whether the neighbours of an atom are of different ranks.
@@ -375,14 +375,14 @@ func (v *perceiver) listNeighbours(atom int32) {
 			}
 		}
 		rank := s.rank[l.atom] + 1
-		at := len(s.list)
+		place := len(s.list)
 		for range times {
 			s.list = append(s.list, rank)
 		}
 		// Insertion sort: atoms have few neighbours.
-		for ; at > start && s.list[at-1] < rank; at-- {
-			s.list[at-1+int(times)] = s.list[at-1]
-			s.list[at-1] = rank
+		for ; place > start && s.list[place-1] < rank; place-- {
+			s.list[place-1+int(times)] = s.list[place-1]
+			s.list[place-1] = rank
 		}
 	}
 	for range m.Atoms[atom].hydrogens() {
@@ -499,16 +499,16 @@ func (v *perceiver) bridgehead(i int32) bool {
 		return false
 	}
 	s := &v.rings
-	own := v.stereo.rings[:0] // rings of the atom
+	rings := v.stereo.rings[:0] // rings of the atom
 	for r := range int32(s.count()) {
 		if slices.Contains(s.atomsOf(r), i) {
-			own = append(own, r)
+			rings = append(rings, r)
 		}
 	}
-	v.stereo.rings = own
-	for _, r := range own {
+	v.stereo.rings = rings
+	for _, r := range rings {
 		overlaps := func(q int32) bool { return q != r && common(s.bondsOf(q), s.bondsOf(r)) >= 2 }
-		if !slices.ContainsFunc(own, overlaps) {
+		if !slices.ContainsFunc(rings, overlaps) {
 			return false
 		}
 	}
@@ -532,7 +532,7 @@ func (v *perceiver) sideOf(atom, double int32) (side, bool) {
 	var l [2]link
 	var d [2]Direction
 	n := 0
-	seen := false
+	directed := false
 	for _, x := range v.of(atom) {
 		if x.bond == double {
 			continue
@@ -541,14 +541,14 @@ func (v *perceiver) sideOf(atom, double int32) (side, bool) {
 		l[n] = x
 		d[n] = b.Direction
 		if b.Direction != NoDirection {
-			seen = true
+			directed = true
 			if b.Begin != atom {
 				d[n] = d[n].reversed()
 			}
 		}
 		n++
 	}
-	if !seen || n == 2 && rank[l[0].atom] == rank[l[1].atom] {
+	if !directed || n == 2 && rank[l[0].atom] == rank[l[1].atom] {
 		return side{}, false
 	}
 	if n == 1 {

@@ -106,24 +106,24 @@ func (v *perceiver) makeDative() {
 		if a.Z <= 1 || a.Z == 9 || metal(a.Z) {
 			continue
 		}
-		var to *Bond
+		var metalBond *Bond
 		for _, l := range v.of(int32(i)) {
 			if b := &v.m.Bonds[l.bond]; b.Type == Single && metal(v.m.Atoms[l.atom].Z) {
-				to = b
+				metalBond = b
 			}
 		}
-		if to == nil {
+		if metalBond == nil {
 			continue
 		}
-		most := a.isoelectronic().maxValence()
+		largest := a.isoelectronic().maxValence()
 		val := v.explicitValence(int32(i))
 		if a.Z == 6 { // in benzene and cyclopentadienyl too
 			val = (v.orders(int32(i))+1)/2 + int32(a.explicit)
 		}
-		if most > 0 && val > most {
-			to.End = to.Begin + to.End - int32(i)
-			to.Begin = int32(i)
-			to.Type = Dative
+		if largest > 0 && val > largest {
+			metalBond.End = metalBond.Begin + metalBond.End - int32(i)
+			metalBond.Begin = int32(i)
+			metalBond.Type = Dative
 		}
 	}
 }
@@ -238,46 +238,46 @@ func (v *perceiver) settleValences() *problem {
 
 // most2022 returns the largest valence that RDKit 2022.09 allows an element, 0 or less for no
 // bound, and what an atom's may be larger by for its charge.
-func (a *Atom) most2022() (most, charge int32) {
-	most = elements[a.Z].maxValence()
+func (a *Atom) most2022() (largest, charge int32) {
+	largest = elements[a.Z].maxValence()
 	charge = int32(a.Charge)
 	switch a.Z {
 	case 3, 11, 19, 37:
-		most = 1
+		largest = 1
 	case 13, 14:
-		most = 6
+		largest = 6
 	case 15, 33, 51, 83:
-		most = 7
+		largest = 7
 	case 81:
-		most = 3
+		largest = 3
 	}
 	if elements[a.Z].outer < 4 {
 		charge = -charge
 	}
-	return most, charge
+	return largest, charge
 }
 
 // settleValence computes the valence of one atom.
 func (v *perceiver) settleValence(i int32) *problem {
 	a := &v.m.Atoms[i]
-	like, less := a.allowance()
+	model, less := a.allowance()
 	val := v.explicitValence(i)
 	a.valence = int16(val)
-	most := like.maxValence()
+	largest := model.maxValence()
 	if a.Z == 1 && a.Charge == -1 {
-		most = 2 // in bridges between metals
+		largest = 2 // in bridges between metals
 	}
 	if v.release2022 {
-		most, less = a.most2022()
-		if most > 0 && val-less > most {
+		largest, less = a.most2022()
+		if largest > 0 && val-less > largest {
 			return atomProblem(i, "%s%s has the valence %d, and at most %d is allowed",
-				elements[a.Z].symbol, chargeSign(a.Charge), val, most+less)
+				elements[a.Z].symbol, chargeSign(a.Charge), val, largest+less)
 		}
 		return nil
 	}
-	if most >= 0 && elements[a.Z].maxValence() >= 0 && val-less > most {
+	if largest >= 0 && elements[a.Z].maxValence() >= 0 && val-less > largest {
 		return atomProblem(i, "%s%s has the valence %d, and at most %d is allowed",
-			elements[a.Z].symbol, chargeSign(a.Charge), val, most+less)
+			elements[a.Z].symbol, chargeSign(a.Charge), val, largest+less)
 	}
 	return nil
 }

@@ -47,11 +47,11 @@ type smilesWriter struct {
 }
 
 // span finds the tree below an atom, and numbers the bonds that are not in it.
-func (w *smilesWriter) span(i, from int32) {
+func (w *smilesWriter) span(i, bond int32) {
 	w.seen[i] = true
 	for _, l := range w.of(i) {
 		switch {
-		case l.bond == from || w.ring[l.bond] > 0:
+		case l.bond == bond || w.ring[l.bond] > 0:
 		case w.seen[l.atom]:
 			w.rings++
 			w.ring[l.bond] = w.rings
@@ -78,19 +78,19 @@ func (w *smilesWriter) write(i int32) {
 		w.text.WriteString("%(" + strconv.Itoa(n) + ")")
 	}
 	for k, l := range w.children[i] {
-		last := k == len(w.children[i])-1
-		if !last {
+		final := k == len(w.children[i])-1
+		if !final {
 			w.text.WriteByte('(')
 		}
 		w.bond(i, l)
 		w.write(l.atom)
-		if !last {
+		if !final {
 			w.text.WriteByte(')')
 		}
 	}
 }
 
-func (w *smilesWriter) bond(from int32, l link) {
+func (w *smilesWriter) bond(atom int32, l link) {
 	b := &w.m.Bonds[l.bond]
 	symbol := map[BondType]string{
 		Single:    "-",
@@ -102,15 +102,15 @@ func (w *smilesWriter) bond(from int32, l link) {
 		AnyOrder:  "~",
 	}[b.Type]
 	d := b.Direction
-	if b.Begin != from {
+	if b.Begin != atom {
 		d = d.reversed()
 		if b.Type == Dative {
 			symbol = "<-"
 		}
 	}
 	// A bond with a direction is aromatic between aromatic atoms, and single between others.
-	if both := w.m.Atoms[b.Begin].Aromatic && w.m.Atoms[b.End].Aromatic; d != NoDirection &&
-		(b.Type == Aromatic && both || b.Type == Single && !both) {
+	if aromatic := w.m.Atoms[b.Begin].Aromatic && w.m.Atoms[b.End].Aromatic; d != NoDirection &&
+		(b.Type == Aromatic && aromatic || b.Type == Single && !aromatic) {
 		symbol = map[Direction]string{Up: "/", Down: `\`}[d]
 	}
 	w.text.WriteString(symbol)

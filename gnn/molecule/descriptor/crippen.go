@@ -47,13 +47,13 @@ type rule struct {
 }
 
 // first returns the share of the first type that an atom is of, or that of all others.
-func first(other share, rules ...rule) share {
+func first(fallback share, rules ...rule) share {
 	for _, r := range rules {
 		if r.is {
 			return share{r.logP, r.refraction}
 		}
 	}
-	return other
+	return fallback
 }
 
 // around is what types ask of the neighbours of an atom that are not hydrogens, by the bond to
@@ -347,12 +347,12 @@ func (w *work) oxygen(i int32, n around) share {
 	case n.aromatic > 0 && n.plain > 1:
 		return share{-0.4195, 1.182} // O4
 	}
-	var to share
+	var best share
 	rank := 100 // of the type by the neighbour that comes first
 	better := func(r int, s share) {
 		if r < rank {
 			rank = r
-			to = s
+			best = s
 		}
 	}
 	for _, l := range w.of(i) {
@@ -373,7 +373,7 @@ func (w *work) oxygen(i int32, n around) share {
 		}
 	}
 	if rank < 100 {
-		return to
+		return best
 	}
 	return share{-0.1188, 0.6865} // OS
 }

@@ -47,9 +47,9 @@ func (w *work) findDistances() {
 					continue // reached on a shorter way
 				}
 				for _, l := range w.of(i) {
-					if far := d + lengths[l.bond.Type]; far < row[l.atom] {
-						row[l.atom] = far
-						next := &w.buckets[far%int32(len(w.buckets))]
+					if distance := d + lengths[l.bond.Type]; distance < row[l.atom] {
+						row[l.atom] = distance
+						next := &w.buckets[distance%int32(len(w.buckets))]
 						*next = append(*next, l.atom)
 						waiting++
 					}
@@ -117,13 +117,13 @@ func (w *work) bertzCT() float64 {
 				w.edges = append(w.edges, weighted{a<<26 | b, twice * (twice - 2)})
 			}
 			for _, y := range links[:k] {
-				other := 2 * int64(unit/lengths[y.bond.Type])
+				twiceOther := 2 * int64(unit/lengths[y.bond.Type])
 				if y.bond.Type == molecule.Aromatic {
-					other = 3
+					twiceOther = 3
 				}
 				a := min(class(x.atom), class(y.atom))
 				b := max(class(x.atom), class(y.atom))
-				w.edges = append(w.edges, weighted{a<<26 | class(i)<<13 | b, 2 * twice * other})
+				w.edges = append(w.edges, weighted{a<<26 | class(i)<<13 | b, 2 * twice * twiceOther})
 			}
 		}
 	}

@@ -133,15 +133,15 @@ func (w *work) polarSurface() float64 {
 				p.aromatic++
 			}
 		}
-		area, known := polarAreas[p]
-		if !known && p.inRing3 {
+		area, listed := polarAreas[p]
+		if !listed && p.inRing3 {
 			p.inRing3 = false
-			area, known = polarAreas[p]
+			area, listed = polarAreas[p]
 		}
 		// The table has no bonds of other orders, such as dative ones.
-		known = known && neighbours == int(p.single+p.double+p.triple+p.aromatic)
+		listed = listed && neighbours == int(p.single+p.double+p.triple+p.aromatic)
 		switch {
-		case known:
+		case listed:
 		case a.Z == 7:
 			area = max(0, 30.5-8.2*float64(neighbours)+1.5*float64(w.allH[i]))
 		default:

@@ -206,11 +206,11 @@ func (w *work) pathEnds(ends, a, b []uint64) {
 	}
 }
 
-func rings(is func(ring) bool) func(w *work) float64 {
+func rings(counts func(ring) bool) func(w *work) float64 {
 	return func(w *work) float64 {
 		n := 0.0
 		for _, r := range w.rings {
-			if is(r) {
+			if counts(r) {
 				n++
 			}
 		}
@@ -218,10 +218,10 @@ func rings(is func(ring) bool) func(w *work) float64 {
 	}
 }
 
-func (w *work) count(is func(a *molecule.Atom) bool) float64 {
+func (w *work) count(counts func(a *molecule.Atom) bool) float64 {
 	n := 0.0
 	for i := range w.m.Atoms {
-		if is(&w.m.Atoms[i]) {
+		if counts(&w.m.Atoms[i]) {
 			n++
 		}
 	}

@@ -208,8 +208,8 @@ func (g *Morgan) bondInvariant(b *molecule.Bond) int32 {
 	return order
 }
 
-func (g *Morgan) set(of []uint64, i int32) []uint64 {
-	return of[int(i)*g.words : (int(i)+1)*g.words]
+func (g *Morgan) set(sets []uint64, i int32) []uint64 {
+	return sets[int(i)*g.words : (int(i)+1)*g.words]
 }
 
 // grow adds to the bonds around an atom its own and those around its neighbours.
@@ -231,27 +231,27 @@ func (g *Morgan) grow(i int32) {
 
 // identify returns the next identifier of an atom.
 func (g *Morgan) identify(m *molecule.Molecule, i int32, round uint32) uint32 {
-	around := g.around[:0]
+	pairs := g.around[:0]
 	for _, l := range g.links[g.ptr[i]:g.ptr[i+1]] {
 		x := uint64(g.bondHashes[l.bond])<<32 | uint64(g.now[l.atom])
-		around = append(around, x)
-		k := len(around) - 1 // insertion sort: atoms have few neighbours
-		for ; k > 0 && around[k-1] > x; k-- {
-			around[k] = around[k-1]
+		pairs = append(pairs, x)
+		k := len(pairs) - 1 // insertion sort: atoms have few neighbours
+		for ; k > 0 && pairs[k-1] > x; k-- {
+			pairs[k] = pairs[k-1]
 		}
-		around[k] = x
+		pairs[k] = x
 	}
-	g.around = around
+	g.around = pairs
 	h := combine(round, g.now[i])
-	for _, x := range around {
+	for _, x := range pairs {
 		h = combine(h, combine(combine(0, uint32(x>>32)), uint32(x)))
 	}
 	a := &m.Atoms[i]
 	if !g.Chirality || a.Chirality == molecule.Unspecified {
 		return h
 	}
-	for k, x := range around {
-		if !g.chiral[i] && (x>>32 != 1 || k > 0 && x == around[k-1]) {
+	for k, x := range pairs {
+		if !g.chiral[i] && (x>>32 != 1 || k > 0 && x == pairs[k-1]) {
 			return h
 		}
 	}
