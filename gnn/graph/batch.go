@@ -8,38 +8,38 @@ import (
 // Batch is a disjoint union of graphs: one adjacency, one feature matrix.
 //
 // A batch may hold several *views* of the same samples one after another, as
-// contrastive learning needs: with two views of B samples it holds 2B graphs,
+// contrastive learning needs. With two views of B samples it holds 2B graphs,
 // view 1 first, and ViewPtr = [0, B, 2B]. Batch normalisation then keeps the
-// statistics of the views apart while every other operator sees one matrix.
+// statistics of the views apart, while every other operator sees one matrix.
 //
 // The zero Batch is empty and ready for [Batch.Append]. Reset empties a batch
 // and keeps its memory, so that a training loop collates without allocating.
 type Batch struct {
-	// GraphPtr has one element more than there are graphs: the nodes of graph
-	// g are GraphPtr[g]..GraphPtr[g+1]-1.
+	// GraphPtr delimits the graphs: the nodes of graph g are
+	// GraphPtr[g]..GraphPtr[g+1]-1.
 	GraphPtr []int32
-	// ViewPtr has one element more than there are views: the graphs of view v
-	// are ViewPtr[v]..ViewPtr[v+1]-1.
+	// ViewPtr delimits the views: the graphs of view v are
+	// ViewPtr[v]..ViewPtr[v+1]-1.
 	ViewPtr []int32
 	// Ptr and Adj are the adjacency by target, as in [Graph].
 	Ptr, Adj []int32
-	// EdgeLabel is the category of every entry of Adj; empty if the graphs have
-	// none. A self-loop that an augmentation made has the category -1.
+	// EdgeLabel has the category of every entry of Adj; it is empty if the graphs
+	// have none. A self-loop that an augmentation made has the category -1.
 	EdgeLabel []int32
 	// X are the features of all nodes.
 	X Features
 	// Asymmetric records that some graph has an edge without its reverse; the
 	// transpose must then be built ([Batch.Transpose]).
 	Asymmetric bool
-	// Multigraph records that some row may list a source more than once: such
-	// an edge counts as often as it is listed. Graphs as loaded are simple;
-	// GraphCL's edge perturbation is not.
+	// Multigraph records that some row may list a source more than once. Such an
+	// edge counts as often as it is listed. Loaded graphs are simple; GraphCL's
+	// edge perturbation makes multigraphs.
 	Multigraph bool
-	// Constant is set by an owner who uses the batch more than once and will not change
-	// it before Reset, so that [Batch.ColorLayers] computes only once.
+	// Constant is set by an owner who uses the batch more than once without changing it
+	// before Reset. [Batch.ColorLayers] then computes its result once.
 	Constant bool
 
-	// Memory of the form of X that is not in use.
+	// Memory for the form of X that is not in use.
 	spareDense    []float32
 	spareCategory []int32
 
@@ -55,11 +55,11 @@ func (b *Batch) Nodes() int { return max(len(b.Ptr)-1, 0) }
 // Graphs returns the number of graphs.
 func (b *Batch) Graphs() int { return max(len(b.GraphPtr)-1, 0) }
 
-// Views returns the number of views: how often EndView was called.
+// Views returns the number of views, that is, of calls of EndView.
 func (b *Batch) Views() int { return max(len(b.ViewPtr)-1, 0) }
 
 // Reset empties the batch and keeps its memory. width is the feature width of
-// the graphs to come.
+// the next graphs.
 func (b *Batch) Reset(width int) {
 	b.GraphPtr = append(b.GraphPtr[:0], 0)
 	b.ViewPtr = append(b.ViewPtr[:0], 0)
@@ -110,7 +110,7 @@ func appendShifted(dst, src []int32, shift int32) []int32 {
 	return dst
 }
 
-// appendOneHot appends one row of width numbers for each category.
+// appendOneHot appends a one-hot row of width numbers for each category.
 func appendOneHot(dst []float32, category []int32, width int) []float32 {
 	n := len(dst)
 	added := len(category) * width
@@ -124,10 +124,10 @@ func appendOneHot(dst []float32, category []int32, width int) []float32 {
 }
 
 // BeginGraph and EndGraph bracket the writing of one graph straight into the
-// batch's slices, as augmentations do: between them the caller appends rows to
+// batch's slices, as augmentations do. Between them, the caller appends rows to
 // Adj and Ptr (with node numbers of the batch), features to X and, if the graph
-// has them, categories of its edges to EdgeLabel.
-// BeginGraph panics if width is not the batch's.
+// has edge labels, categories to EdgeLabel. BeginGraph panics if width is not the
+// batch's width.
 func (b *Batch) BeginGraph(width int) {
 	if len(b.GraphPtr) == 0 {
 		b.Reset(width)
@@ -147,13 +147,12 @@ func (b *Batch) EndGraph() {
 	b.GraphPtr = append(b.GraphPtr, int32(b.Nodes()))
 }
 
-// EndView closes a view: the graphs since the last EndView belong to it.
-// A batch of plain graphs calls it once, at the end.
+// EndView closes a view, which has the graphs since the last EndView. A batch of
+// plain graphs calls it once, at the end.
 func (b *Batch) EndView() { b.ViewPtr = append(b.ViewPtr, int32(b.Graphs())) }
 
-// Densify turns the features of the first n nodes of the batch from one-hot to
-// dense, because a later graph needs real numbers. It does nothing if they are
-// dense already.
+// Densify makes the features of the first n nodes of the batch dense, because a
+// later graph needs real numbers. It does nothing if they are dense already.
 func (b *Batch) Densify(n int) {
 	if b.X.Dense != nil {
 		return
@@ -177,8 +176,8 @@ func Collate(graphs ...*Graph) *Batch {
 	return b
 }
 
-// Transpose returns the adjacency of the reversed edges. For a symmetric batch
-// these are the batch's own slices.
+// Transpose returns the adjacency of the reversed edges. For a symmetric batch,
+// it returns the batch's own slices.
 func (b *Batch) Transpose() (ptr, adj []int32) {
 	if !b.Asymmetric {
 		return b.Ptr, b.Adj
@@ -194,11 +193,12 @@ func TransposeCSR(ptr, adj []int32, n int) (tptr, tadj []int32) {
 	return t.Ptr, t.Col
 }
 
-// Validate returns an error that names the first broken invariant: those of
-// [Graph.Validate] except that a self-loop is allowed, and a repeated source if
-// Multigraph is set; GraphPtr and, once a view has been closed, ViewPtr that do
-// not cover the batch; an edge between two graphs; an edge without its reverse
-// although Asymmetric is false.
+// Validate returns an error that names the first broken invariant:
+//   - those of [Graph.Validate], but self-loops are allowed, and repeated sources if
+//     Multigraph is set;
+//   - GraphPtr and, once a view is closed, ViewPtr cover the batch;
+//   - no edge joins two graphs;
+//   - every edge has its reverse unless Asymmetric is set.
 func (b *Batch) Validate() error {
 	n := b.Nodes()
 	if err := validateCSR(b.Ptr, b.Adj, n, csrRules{loops: true, repeats: b.Multigraph}); err != nil {

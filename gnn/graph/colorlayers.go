@@ -1,39 +1,38 @@
 package graph
 
-// ColorLayer has what the nodes of a batch know after some rounds of refinement: its
-// rows are colors, numbered in the order of their first nodes.
+// ColorLayer is the state of a batch after some rounds of color refinement. It has a row for
+// each color. Colors are numbered in the order of their first nodes.
 type ColorLayer struct {
 	Node   []int32   // [C] the first node of each color, ascending
 	Weight []float64 // [C] how many nodes have the color
 
-	// How the layer follows from the one before, which has C' rows. The first has none
-	// of it.
-	Same               bool     // the colors are those before
-	Before             []int32  // [C] the color that each one was
+	// How the layer follows from the previous one, which has C' rows. The first layer has none
+	// of these.
+	Same               bool     // the colors are unchanged
+	Before             []int32  // [C] the previous color of each color
 	Sources, Transpose Weighted // [C×C'] and [C'×C], the sum over neighbours
 }
 
-// Sight is what the layers of an encoder see of a node's neighbours.
+// Sight says how the layers of an encoder aggregate a node's neighbours.
 type Sight int
 
 const (
 	// Normalized is the sum by Â, [Batch.Normalized].
 	Normalized Sight = iota
-	// Labelled is x_i + Σ_{j→i} x_j, and besides it the labels of these edges.
+	// Labelled is x_i + Σ_{j→i} x_j, together with the labels of these edges.
 	Labelled
 )
 
-// Layering says which layers of an encoder [Batch.ColorLayers] is about.
+// Layering selects the layers of an encoder for [Batch.ColorLayers].
 type Layering struct {
 	Sight  Sight
 	Rounds int // layers after the first
-	// Share, 0 to 1, is how many colors a layer may have, as a share of the nodes. If
-	// the last such layer has no more than Leave of them, another one follows that has a
-	// row for every node.
+	// Share, 0 to 1, bounds the colors of a layer, as a fraction of the nodes. If the last such
+	// layer has at most the fraction Leave, one more layer follows with a row for every node.
 	Share, Leave float64
 }
 
-// colorLayers is the result of Batch.ColorLayers and its memory.
+// colorLayers is the result of Batch.ColorLayers and the memory that it reuses.
 type colorLayers struct {
 	made   bool
 	of     Layering
@@ -47,12 +46,14 @@ type colorLayers struct {
 	refinement Colors
 }
 
-// ColorLayers returns the colors of the nodes at the start, by features (and degree, for
-// sight by Â), and after each round, in which a node sees its neighbours, as long as they
-// are few enough; and the color [N] of every node in the last layer, nil without layers.
-// Both lie in memory of the batch: they are valid until it is Reset, or asked with other
-// arguments. A batch that is Constant keeps the last ones. It panics if the labels of
-// edges are to be seen and there are none.
+// ColorLayers returns the layers of color refinement, and the color [N] of every node in the last
+// layer, nil if there are no layers. The first layer has the colors by features (and degree, for
+// sight by Â). Each further layer has the colors after one more round, in which a node sees its
+// neighbours. The layers end where there are too many colors.
+//
+// Both results lie in memory of the batch. They are valid until the batch is Reset, or until a
+// call with another layering. A Constant batch keeps its last result. ColorLayers panics if the
+// layering needs edge labels and the batch has none.
 func (b *Batch) ColorLayers(layering Layering) (layers []*ColorLayer, final []int32) {
 	s := &b.colors
 	if b.Constant && s.made && s.of == layering {
@@ -100,7 +101,7 @@ func (b *Batch) ColorLayers(layering Layering) (layers []*ColorLayer, final []in
 		}
 		c.Begin(2 * count)
 		c.Refine(next, colors, count, m.Ptr, m.Col, labels)
-		if c.Len() == count { // so it will be after every round
+		if c.Len() == count { // further rounds change nothing
 			same := s.layer(k + 1)
 			same.collect(colors, count)
 			same.connect(layer, colors, m, &s.at)
@@ -112,6 +113,7 @@ func (b *Batch) ColorLayers(layering Layering) (layers []*ColorLayer, final []in
 		}
 		colors, next, count = next, colors, c.Len()
 	}
+	// Too many colors: the last layer has a row for every node.
 	if k := len(s.layers); k > 0 && k <= layering.Rounds &&
 		float64(len(s.layers[k-1].Node)) <= layering.Leave*float64(n) {
 		for i := range colors {
@@ -133,7 +135,7 @@ func (s *colorLayers) layer(k int) *ColorLayer {
 	return s.memory[k]
 }
 
-// collect takes the nodes together whose colors, numbers below count, are equal.
+// collect sets the rows to the colors, which are numbers below count.
 func (l *ColorLayer) collect(color []int32, count int) {
 	l.Node = l.Node[:0]
 	l.Same = false
@@ -147,8 +149,9 @@ func (l *ColorLayer) collect(color []int32, count int) {
 	}
 }
 
-// connect sets how the layer follows from another, of which row color[i] is node i's: by
-// the values of m, or without values by 1 for each entry and for the node itself.
+// connect sets how the layer follows from a source layer, where color[i] is the row of node i. The
+// entries of Sources are sums of values of m. If m has no values, each entry and the node itself
+// count 1.
 func (l *ColorLayer) connect(source *ColorLayer, color []int32, m Weighted, memory *[]int32) {
 	rows := len(l.Node)
 	bound := 0
@@ -159,12 +162,13 @@ func (l *ColorLayer) connect(source *ColorLayer, color []int32, m Weighted, memo
 	ptr := resize(&l.Sources.Ptr, rows+1)
 	col := resize(&l.Sources.Col, bound)
 	val := resize(&l.Sources.Val, bound)
-	ends := resize(memory, len(source.Node)) // where a color's entry in the last row that has it ends
+	ends := resize(memory, len(source.Node)) // one behind a color's last entry
 	clear(ends)
 	k := int32(0)
 	for r, i := range l.Node {
 		target := color[i]
-		before[r], ptr[r] = target, k
+		before[r] = target
+		ptr[r] = k
 		if m.Val == nil {
 			col[k] = target
 			val[k] = 1

@@ -2,10 +2,10 @@ package graph
 
 import "math"
 
-// Colors numbers the colors of nodes in rounds of the Weisfeiler-Lehman refinement:
-// two nodes have one color if they have had it in the last round and the multisets of
-// their neighbours' colors agree, with the labels of the edges if there are any. A round
-// may cover several graphs, one call after the other; Begin starts the next.
+// Colors numbers the colors of nodes in rounds of the Weisfeiler-Lehman refinement. Two nodes
+// have the same color if they had the same color in the last round and the multisets of their
+// neighbours' colors agree, with the labels of the edges if there are any. A round may cover
+// several graphs, with a call for each. Begin starts the next round.
 type Colors struct {
 	keys []multiset
 	slot []int32 // a hash table of numbers + 1; 0 is empty
@@ -23,14 +23,13 @@ func (c *Colors) Begin(n int) {
 	clear(resize(&c.slot, size))
 }
 
-// Len returns how many colors there are.
+// Len returns the number of colors.
 func (c *Colors) Len() int { return len(c.keys) }
 
-// Refine sets dst to the colors of nodes that had the colors own, below count; dst may
-// not be own. The neighbours of node i are adj[ptr[i]:ptr[i+1]], by edges with the labels
-// in the same places, unless labels is empty. The first node of a new color has a number
-// larger by one than the last new color's, so that a round which changes nothing gives
-// every color its number again.
+// Refine sets dst to the new colors of nodes, whose old colors are numbers below count. dst and
+// colors must not overlap. The neighbours of node i are adj[ptr[i]:ptr[i+1]]; labels, unless
+// empty, has the labels of these edges. New colors are numbered in the order of their first
+// nodes, so that a round which splits no color keeps all numbers.
 func (c *Colors) Refine(dst, colors []int32, count int, ptr, adj, labels []int32) {
 	for k := len(c.terms); k < count; k++ {
 		c.terms = append(c.terms, term(uint64(k)))
@@ -53,8 +52,8 @@ func (c *Colors) Refine(dst, colors []int32, count int, ptr, adj, labels []int32
 	}
 }
 
-// Features sets dst to colors of the nodes of a batch before the first round: nodes of
-// one view with equal features, and equal values unless these are nil, have one color.
+// Features sets dst to the colors of the nodes of a batch before the first round. Nodes of one
+// view with equal features have the same color if their values are equal, too, or nil.
 func (c *Colors) Features(dst []int32, b *Batch, values []float64) {
 	view := 0
 	end := func(v int) int32 { return b.GraphPtr[b.ViewPtr[v]] }
@@ -105,10 +104,9 @@ func (c *Colors) grow() {
 	}
 }
 
-// multiset stands for a multiset of numbers: the sum modulo 2⁶⁴, twice, of
-// pseudo-random numbers, one for each. The order of a sum does not matter, so that
-// nothing is sorted. Two different multisets among m agree with a probability of about
-// m²/2¹²⁹.
+// multiset stands for a multiset of numbers by two sums modulo 2⁶⁴ of pseudo-random numbers, one
+// for each element. A sum does not depend on the order, so nothing is sorted. Among m different
+// multisets, two agree with a probability of about m²/2¹²⁹.
 type multiset [2]uint64
 
 // term returns the multiset of one number.

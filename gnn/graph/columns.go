@@ -6,17 +6,16 @@ import (
 	"slices"
 )
 
-// maxColumns bounds columns, so that what a file says of them cannot ask for any
-// amount of memory.
+// maxColumns bounds the columns that a file can ask for, and with them its memory.
 const maxColumns = 1 << 20
 
-// Columns says what the columns of [Features] are, so that a model finds in the
-// graphs of another set the columns that it was trained on:
+// Columns describes the columns of [Features], so that a model finds the columns that it was
+// trained on in the graphs of another set:
 //
 //	[ attributes | one-hot labels, column by column | degree | one-hot degree ]
 //
-// The zero Columns are the constant 1, which stands in for attributes and labels
-// where there are neither. Columns survive JSON.
+// The zero Columns are the constant 1, which stands in where there are neither attributes nor
+// labels. Columns survive JSON.
 type Columns struct {
 	// Attributes is the number of real attributes.
 	Attributes int `json:"attributes,omitempty"`
@@ -24,21 +23,20 @@ type Columns struct {
 	Names []string `json:"attribute_names,omitempty"`
 	// Labels are the columns of node labels.
 	Labels []LabelValues `json:"labels,omitempty"`
-	// DegreeColumns is the number of columns of [Graph.WithDegrees]: 0, or its limit
-	// and 2.
+	// DegreeColumns is the number of columns that [Graph.WithDegrees] adds: 0, or limit+2.
 	DegreeColumns int `json:"degree_columns,omitempty"`
 }
 
-// LabelValues are the values of a column of node labels, of which each has a
-// one-hot column: Min to Min+Width-1.
+// LabelValues are the values of a column of node labels, Min to Min+Width-1. Each has a one-hot
+// column.
 type LabelValues struct {
 	Min   int `json:"min"`
 	Width int `json:"width"`
-	// Unseen are the values between that no node had, ascending. A model's weights
-	// for them are as they were drawn.
+	// Unseen are the values among these that no node had, ascending. A model's weights for them
+	// are untrained.
 	Unseen []int `json:"unseen,omitempty"`
-	// Other is the value that stands for labels which the model has not seen. If it
-	// is nil, such a label is an error.
+	// Other is the value that stands for labels that the model has not seen. If it is nil, such
+	// a label is an error.
 	Other *int `json:"other,omitempty"`
 	// Names are the texts that the values 0 to Width-1 stand for, ascending, if labels are texts.
 	Names []string `json:"names,omitempty"`
@@ -53,7 +51,7 @@ func (c Columns) Width() int {
 	return max(w, 1) + c.DegreeColumns
 }
 
-// Check returns an error unless there can be such columns.
+// Check returns an error that names the first inconsistent column.
 func (c Columns) Check() error {
 	if c.Names != nil && len(c.Names) != c.Attributes {
 		return fmt.Errorf("graph: columns: %d names of %d attributes", len(c.Names), c.Attributes)
@@ -103,8 +101,8 @@ func (c Columns) Check() error {
 	return nil
 }
 
-// CheckSeen returns an error that names the first node of g, whose features must have
-// these columns, with a label that is among the unseen values.
+// CheckSeen returns an error that names the first node of g with a label among the unseen values.
+// The features of g must have these columns.
 func (c Columns) CheckSeen(g *Graph) error {
 	offset := c.Attributes
 	for _, l := range c.Labels {
@@ -125,8 +123,8 @@ func (c Columns) CheckSeen(g *Graph) error {
 	return nil
 }
 
-// Match returns an error unless nodes with so many attributes and columns of labels can
-// have features of these columns, which may leave out either.
+// Match returns an error unless nodes with these numbers of attributes and label columns can have
+// features of these columns. The columns may use neither.
 func (c Columns) Match(attributes, labels int) error {
 	if c.Attributes != 0 && c.Attributes != attributes {
 		return fmt.Errorf("nodes have %d attributes, the model wants %d", attributes, c.Attributes)
@@ -137,9 +135,9 @@ func (c Columns) Match(attributes, labels int) error {
 	return nil
 }
 
-// Apply returns g with features of these columns, which share all else with it.
-// attributes returns those of a node, and label its label in column k, where the
-// columns have them. A label that they have not seen is an error, or their Other value.
+// Apply returns a graph with features of these columns that shares everything else with g.
+// attributes returns the attributes of a node, and label its label in column k. They are called
+// only if the columns have attributes or labels. An unseen label becomes Other, or is an error.
 func (c Columns) Apply(
 	g *Graph, attributes func(node int) []float32, label func(node, k int) int,
 ) (*Graph, error) {
@@ -183,12 +181,12 @@ func (c Columns) Apply(
 	return &h, nil
 }
 
-// WithDegrees returns the graph with the node degrees behind the features: row i becomes
+// WithDegrees returns the graph with the node degrees appended to the features. Row i becomes
 //
 //	[ x_i | d_i | one-hot of min(d_i, limit) ]
 //
-// of limit+2 columns more, where d_i is the number of edges that leave node i. It shares
-// all else with g.
+// with limit+2 more columns, where d_i is the number of edges that leave node i. The graph shares
+// everything else with g.
 func (g *Graph) WithDegrees(limit int) *Graph {
 	degree := make([]int, g.Nodes())
 	for _, j := range g.Adj {
@@ -209,7 +207,7 @@ func (g *Graph) WithDegrees(limit int) *Graph {
 
 func (l LabelValues) has(v int) bool { return v >= l.Min && v-l.Min < l.Width }
 
-// Seen reports whether v has a column that is not of an unseen value.
+// Seen reports whether v is a value that some node had.
 func (l LabelValues) Seen(v int) bool {
 	_, unseen := slices.BinarySearch(l.Unseen, v)
 	return l.has(v) && !unseen

@@ -2,12 +2,12 @@ package graph
 
 import "fmt"
 
-// EdgeColumns describes edge labels that stand for several columns of
+// EdgeColumns describes edge labels that encode several columns of
 // categories: label = (v₁·Widths[1] + v₂)·Widths[2] + v₃ ….
 type EdgeColumns struct {
-	// Widths is the number of categories of every column.
+	// Widths has the number of categories of every column.
 	Widths []int
-	// SelfLoop is the category, in every column, of the self-loop that a layer
+	// SelfLoop has, for every column, the category of the self-loop that a layer
 	// adds to every node.
 	SelfLoop []int
 }
@@ -21,13 +21,13 @@ func (c EdgeColumns) Width() int {
 	return n
 }
 
-// EdgeCounts returns the row-major matrix [N×Width] of how often each category
-// of each column occurs among the edges that end in a node, its own self-loop
-// included. A sum over neighbours of table rows, Σ_{j→i} Σ_c T_c[v_c(j→i)], is
+// EdgeCounts returns the row-major matrix [N×Width] that counts the categories of
+// each column among the edges that end in a node, including the self-loop that a
+// layer adds. A sum over neighbours of table rows, Σ_{j→i} Σ_c T_c[v_c(j→i)], is
 // then the product of this matrix with the stacked tables. Self-loops that an
-// augmentation made (label -1) are not counted. It panics if the batch has edges
-// without labels, or a label outside these categories. The matrix is
-// valid until the batch is Reset.
+// augmentation made (label -1) are not counted. EdgeCounts panics if the batch has
+// edges without labels, or a label outside these categories. The matrix is valid
+// until the batch is Reset.
 func (b *Batch) EdgeCounts(c EdgeColumns) []float32 {
 	combinations := 1
 	loop := 0
@@ -46,10 +46,10 @@ func (b *Batch) EdgeCounts(c EdgeColumns) []float32 {
 	})
 }
 
-// EdgeBitCounts is EdgeCounts for labels whose bits are yes-or-no properties:
-// row i of the matrix [N×(bits+1)] says how many of the edges that end in node i
-// have bit 0, 1, …, and how many edges there are, its own self-loop, with the
-// label loop, included. It panics as EdgeCounts does.
+// EdgeBitCounts is EdgeCounts for labels whose bits are binary properties. Row i
+// of the matrix [N×(bits+1)] counts the edges that end in node i and have bit 0,
+// 1, …, and then all of these edges. The self-loop that a layer adds is counted
+// with the label loop. EdgeBitCounts panics as EdgeCounts does.
 func (b *Batch) EdgeBitCounts(bits int, loop int32) []float32 {
 	return b.countEdges("EdgeBitCounts", bits+1, 1<<bits, int(loop), func(row []float32, label int) {
 		for k := range bits {
@@ -59,9 +59,8 @@ func (b *Batch) EdgeBitCounts(bits int, loop int32) []float32 {
 	})
 }
 
-// countEdges returns a matrix of so many columns, to whose row of a node add adds the
-// label of its self-loop and those of the edges that end in it. Labels are 0 to
-// labels-1.
+// countEdges returns a matrix with a row for every node. It calls add with the row for the
+// self-loop and for every edge that ends in the node. Labels are 0 to labels-1.
 func (b *Batch) countEdges(
 	caller string, columns, labels, loop int, add func(row []float32, label int),
 ) []float32 {
@@ -75,7 +74,7 @@ func (b *Batch) countEdges(
 			if label < -1 || int(label) >= labels {
 				panic(fmt.Sprintf("graph: %s: label %d is outside 0..%d", caller, label, labels-1))
 			}
-			if label >= 0 { // an augmentation has made the others
+			if label >= 0 { // others come from an augmentation
 				add(row, int(label))
 			}
 		}

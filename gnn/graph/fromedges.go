@@ -6,16 +6,15 @@ import (
 	"slices"
 )
 
-// FromEdges returns the undirected graph of n nodes, numbered from 0, in which each
-// of the edges is a pair of nodes. As in the graphs of package dataset, self-loops
-// are left out, and an edge that is listed again, in either direction, counts once.
-// x are the features of the nodes; the zero Features stand for the constant 1.
+// FromEdges returns the undirected graph of n nodes, numbered from 0. Each edge is a pair of
+// nodes. As in the graphs of package dataset, self-loops are dropped, and an edge that is listed
+// twice, in either direction, counts once. x has the features of the nodes; the zero Features
+// stand for the constant 1. Invalid numbers or features are an error.
 func FromEdges(n int, edges [][2]int, x Features) (*Graph, error) {
 	return fromEdges(n, edges, x, false)
 }
 
-// FromDirectedEdges is [FromEdges] for edges source → target, of which each is
-// followed in its own direction only.
+// FromDirectedEdges is [FromEdges] for edges source → target, which keep their direction.
 func FromDirectedEdges(n int, edges [][2]int, x Features) (*Graph, error) {
 	return fromEdges(n, edges, x, true)
 }
@@ -31,7 +30,7 @@ func fromEdges(n int, edges [][2]int, x Features, directed bool) (*Graph, error)
 	if err := x.validate(n); err != nil {
 		return nil, err
 	}
-	// Target above source, which sort into the rows.
+	// With the target in the upper half, keys sort into rows.
 	keys := make([]uint64, 0, 2*len(edges))
 	for k, e := range edges {
 		for _, i := range e {

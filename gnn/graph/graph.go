@@ -1,25 +1,24 @@
 // Package graph holds graphs and batches of graphs as plain slices.
 //
-// The mental model: a [Graph] is one sample of a data set; a [Batch] is many
-// graphs glued into one big disconnected graph, so that a whole mini-batch is
-// one sparse matrix and one feature matrix. Node i of graph g becomes node
-// GraphPtr[g]+i of the batch. Nothing here knows of tensors, gradients or
-// devices: the package is host-only and is shared by loading, augmentation and
-// training.
+// The mental model: a [Graph] is one sample of a data set. A [Batch] is many
+// graphs joined into one big disconnected graph, so that a mini-batch is one
+// sparse matrix and one feature matrix. Node i of graph g becomes node
+// GraphPtr[g]+i of the batch. The package is host-only: it knows no tensors,
+// gradients or devices. Loading, augmentation and training share it.
 //
 // # Adjacency
 //
-// Adjacency is compressed sparse rows (CSR) by *target*: the sources of the
-// edges j→i that end in node i are Adj[Ptr[i]:Ptr[i+1]], ascending. Message
-// passing Σ_{j→i} x_j is then one pass over the rows. An undirected edge is
-// stored in both directions. Graphs as loaded are simple: no self-loop, no
-// duplicate.
+// The adjacency is stored in compressed sparse rows (CSR) by *target*: the
+// sources of the edges j→i that end in node i are Adj[Ptr[i]:Ptr[i+1]],
+// ascending. Message passing Σ_{j→i} x_j is then one pass over the rows. An
+// undirected edge is stored in both directions. Loaded graphs are simple: they
+// have no self-loops and no duplicates.
 //
 // # Features
 //
-// Most benchmark graphs carry one category per node (an atom type, or the
-// constant 1). [Features] keeps those as integers and never materialises the
-// one-hot matrix; dense rows are used as soon as a feature is a real number.
+// Most benchmark graphs have one category per node (an atom type, or the
+// constant 1). [Features] keeps it as an integer and does not build the one-hot
+// matrix. If a feature is a real number, rows are dense.
 package graph
 
 import (
@@ -27,23 +26,23 @@ import (
 	"slices"
 )
 
-// Features are the input features of n nodes, each a row of Width numbers:
-// either one-hot rows, kept as their column numbers, or dense rows.
-// Exactly one of Category and Dense is used.
+// Features are the input features of n nodes, a row of Width numbers each. Rows
+// are either one-hot and kept as column numbers, or dense. Exactly one of Category
+// and Dense is used.
 type Features struct {
 	// Width is the number of columns F.
 	Width int
-	// Category is the column of the single 1 in every row, in 0..Width-1; nil
+	// Category has the column of the single 1 of every row, in 0..Width-1; it is nil
 	// if the features are dense. The constant feature 1 is Width 1, Category 0.
 	Category []int32
-	// Dense is the row-major [n×Width] matrix; nil if the features are one-hot.
+	// Dense is the row-major matrix [n×Width]; it is nil if the features are one-hot.
 	Dense []float32
 }
 
 // OneHot reports whether the rows are one-hot categories.
 func (f *Features) OneHot() bool { return f.Dense == nil }
 
-// Row writes the features of node i into dst, which must have Width elements.
+// Row copies the features of node i to dst, which must have Width elements.
 func (f *Features) Row(dst []float32, i int) {
 	if f.Dense != nil {
 		copy(dst, f.Dense[i*f.Width:(i+1)*f.Width])
@@ -53,8 +52,8 @@ func (f *Features) Row(dst []float32, i int) {
 	dst[f.Category[i]] = 1
 }
 
-// Materialize returns the features of n nodes as a dense row-major [n×Width]
-// matrix. A dense matrix is returned as it is, not copied.
+// Materialize returns the features of n nodes as a dense row-major matrix
+// [n×Width]. It does not copy a dense matrix.
 func (f *Features) Materialize(n int) []float32 {
 	if f.Dense != nil {
 		return f.Dense
@@ -68,22 +67,20 @@ func (f *Features) Materialize(n int) []float32 {
 
 // Graph is one sample: a graph with node features and a class.
 type Graph struct {
-	// Ptr has one element more than the graph has nodes; see the package
-	// comment for the layout.
+	// Ptr delimits the rows of Adj, one for each node; see the package comment.
 	Ptr []int32
-	// Adj lists, row by row, the sources of the edges that end in the row's
-	// node, ascending and distinct.
+	// Adj lists, row by row, the sources of the edges that end in a node,
+	// ascending and distinct.
 	Adj []int32
-	// EdgeLabel is the category of every entry of Adj, or nil. A number may stand
-	// for several columns of labels (Dataset.EdgeLabels of package dataset), or
-	// its bits for yes-or-no properties of the edge.
+	// EdgeLabel has the category of every entry of Adj, or is nil. A number may
+	// encode several columns of labels (Dataset.EdgeLabels of package dataset), or
+	// its bits may be binary properties of the edge.
 	EdgeLabel []int32
 	// Globals are features of the whole graph, such as descriptors of a molecule; nil if it has
 	// none. They live here because they must follow the graph through every subset and shuffle.
 	Globals []float32
-	// Directed records that some edge lacks its reverse. Loaders set it; the
-	// undirected benchmark graphs leave it false, and a batch of them serves as
-	// its own transpose.
+	// Directed records that some edge lacks its reverse. Loaders set it. It is false
+	// for undirected benchmark graphs, and a batch of these is its own transpose.
 	Directed bool
 	// X are the node features.
 	X Features
@@ -124,10 +121,9 @@ func (g *Graph) Symmetric() bool {
 	return true
 }
 
-// Validate returns an error that names the first broken invariant of the
-// package comment: a pointer that decreases, a source out of range, an
-// unsorted or repeated source, a category out of range, a matrix of the wrong
-// size. A self-loop is an error too.
+// Validate returns an error that names the first broken invariant: a pointer
+// that decreases, a source out of range, an unsorted or repeated source, a
+// self-loop, a category out of range, or a matrix of the wrong size.
 func (g *Graph) Validate() error {
 	n := g.Nodes()
 	if err := validateCSR(g.Ptr, g.Adj, n, csrRules{}); err != nil {
@@ -186,7 +182,7 @@ func validatePtr(name string, ptr []int32, n int) error {
 	return nil
 }
 
-// csrRules say what a pattern may contain beyond a simple graph.
+// csrRules says what a pattern may contain beyond a simple graph.
 type csrRules struct{ loops, repeats bool }
 
 func validateCSR(ptr, adj []int32, n int, may csrRules) error {

@@ -15,9 +15,9 @@ type Weighted struct {
 //	Â = D^-½·(A+I)·D^-½,
 //
 // where A is the adjacency without its self-loops and D_jj = 1 + the number of
-// edges that leave node j: for an edge j→i, Â_ij = (D_ii·D_jj)^-½. An edge that
-// is listed twice counts twice. For a symmetric batch both are the same. They
-// are valid until the batch is Reset, whose memory they use.
+// edges that leave node j. For an edge j→i, Â_ij = (D_ii·D_jj)^-½. An edge that
+// is listed twice counts twice. For a symmetric batch, both are the same. They
+// use memory of the batch and are valid until it is Reset.
 func (b *Batch) Normalized() (a, transpose Weighted) {
 	n := b.Nodes()
 	ptr, adj := b.Transpose()
@@ -39,8 +39,8 @@ func (b *Batch) Normalized() (a, transpose Weighted) {
 	return b.normal[0], b.normal[1]
 }
 
-// build sets m to the pattern with a full diagonal and the values r_i·r_j. The
-// diagonal comes first in its row, which is where its value is still at hand.
+// build sets m to the pattern with a full diagonal and the values r_i·r_j. The diagonal comes
+// first in its row, where the row's value is at hand.
 func (m *Weighted) build(ptr, adj []int32, r []float64) {
 	n := len(r)
 	p := resize(&m.Ptr, n+1)
@@ -65,8 +65,8 @@ func (m *Weighted) build(ptr, adj []int32, r []float64) {
 	m.Val = val[:k]
 }
 
-// transpose sets t to the transpose of m, which has cols columns, and values or none;
-// next is memory for as many numbers. Columns of a row come out ascending.
+// transpose sets t to the transpose of m, which has cols columns and may have no values. next is
+// memory for cols numbers. Columns of a row come out ascending.
 func (t *Weighted) transpose(m Weighted, cols int, next []int32) {
 	ptr := resize(&t.Ptr, cols+1)
 	col := resize(&t.Col, len(m.Col))

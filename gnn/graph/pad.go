@@ -3,13 +3,13 @@ package graph
 import "fmt"
 
 // Pad makes dst a copy of b that is padded to the given numbers of nodes and of
-// entries of Adj, so that batches of different sizes have the same shape. The nodes
-// that it adds come after the last graph and belong to none; they have no edges, and
-// zero features or category 0. If edges have labels, those of the padding are -1. It
+// entries of Adj, so that batches of different sizes have the same shape. The added
+// nodes come after the last graph and belong to none. They have no edges, and zero
+// features or category 0. If edges have labels, the padding has the label -1. Pad
 // panics if b has more nodes or entries.
 func (b *Batch) Pad(dst *Batch, nodes, entries int) {
 	if b.Nodes() > nodes || len(b.Adj) > entries {
-		panic(fmt.Sprintf("graph: Pad: %d nodes and %d entries to %d and %d",
+		panic(fmt.Sprintf("graph: Pad: cannot pad %d nodes and %d entries to %d and %d",
 			b.Nodes(), len(b.Adj), nodes, entries))
 	}
 	dst.GraphPtr = append(dst.GraphPtr[:0], b.GraphPtr...)
