@@ -7,9 +7,9 @@ import (
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 )
 
-// Chirality is the tag of a stereocentre: the sense in which its neighbours,
-// taken in the order of the molecule's bonds, turn as seen from the first. Its
-// values are the categories of Hu et al.
+// Chirality is the tag of a stereocentre: the direction in which its neighbours
+// turn, as seen from the first, in the order of the molecule's bonds. The values
+// are the categories of Hu et al.
 type Chirality int8
 
 const (
@@ -19,7 +19,7 @@ const (
 	Other                             // square planar, trigonal bipyramidal or octahedral
 )
 
-// Working values of a tag, gone once [Parser.Parse] has returned.
+// Working values of a tag, which [Parser.Parse] replaces before it returns.
 const (
 	tagAllene Chirality = iota + 4
 	tagSquarePlanar
@@ -36,12 +36,12 @@ const (
 	Double
 	Triple
 	Aromatic
-	Quadruple // not known to the network: [Molecule.Graph] refuses it
-	Dative    // both electrons are those of the first atom; to the network a single bond
-	AnyOrder  // ~, of unknown order, without a part in valences; to the network a dative bond
+	Quadruple // [Molecule.Graph] refuses it
+	Dative    // the first atom gives both electrons; a single bond to [Molecule.Graph]
+	AnyOrder  // ~; adds nothing to valences; a dative bond to [Molecule.GraphOf]
 )
 
-// halves is twice the order of a bond, as valences are summed.
+// halves has twice the order of a bond, for the sum of a valence.
 var halves = [...]int32{
 	Single:    2,
 	Double:    4,
@@ -52,8 +52,8 @@ var halves = [...]int32{
 	AnyOrder:  0,
 }
 
-// halvesAt is what the bond adds to twice the valence of one of its atoms: a dative bond
-// adds nothing to that of the atom that gives.
+// halvesAt returns what the bond adds to twice the valence of one of its atoms. A dative bond adds
+// nothing to the valence of the atom that gives.
 func (b *Bond) halvesAt(atom int32) int32 {
 	if b.Type == Dative && b.Begin == atom {
 		return 0
@@ -62,8 +62,7 @@ func (b *Bond) halvesAt(atom int32) int32 {
 }
 
 // Direction says on which side of a neighbouring double bond a single bond
-// lies, seen from its first atom to its second. The values are the categories
-// of Hu et al.
+// lies, as seen from its first atom. The values are the categories of Hu et al.
 type Direction int8
 
 const (
@@ -97,10 +96,10 @@ type Atom struct {
 	InRing        bool
 
 	fixed    bool // bracket atom: its hydrogens are as written
-	explicit int8 // hydrogens written in the bracket, or that had been atoms
+	explicit int8 // hydrogens that are written in the bracket or were atoms
 	implicit int8 // hydrogens that fill up the valence
 	radicals int8 // unpaired electrons
-	first    bool // first of the string, or after a dot
+	first    bool // first in the string or after a dot
 	valence  int16
 	code     cipCode
 }
@@ -113,14 +112,14 @@ type Bond struct {
 	Conjugated bool
 	InRing     bool
 
-	aromatic bool // perceived, or written as, aromatic
+	aromatic bool // written as aromatic, then perceived as aromatic
 	stereo   bondStereo
-	ref      [2]int32 // the neighbours that stereo speaks of, at Begin and End
+	ref      [2]int32 // the neighbours at Begin and End that stereo refers to
 }
 
-// Molecule is a molecular graph. Atoms are in the order of the string; bonds
-// are in the order of the string with those that close rings last, by ring
-// number: both as RDKit numbers them.
+// Molecule is a molecular graph. Atoms are in the order of the string. Bonds
+// are in the order of the string, but those that close rings come last, by ring
+// number. RDKit numbers both in the same way.
 type Molecule struct {
 	Atoms []Atom
 	Bonds []Bond
@@ -142,7 +141,7 @@ func (m *Molecule) Clone() *Molecule {
 // Error says why a SMILES string is not a molecule.
 type Error struct {
 	SMILES string // shortened
-	Column int    // 1-based byte of the string that the reason is about
+	Column int    // byte of the string where the problem is, from 1
 	Reason string
 }
 
@@ -152,14 +151,13 @@ func (e *Error) Error() string {
 }
 
 // Parser turns SMILES into molecules. It keeps its memory between calls, so
-// that a long list of strings costs next to no allocations. The zero Parser is
-// ready for use; it must not be used by two goroutines at once.
+// that a long list of strings costs almost no allocations. The zero Parser is
+// ready for use. Two goroutines must not use one Parser at once.
 type Parser struct {
-	// Release2022 makes valences those that RDKit 2022.09 allows, which differ in metals and
-	// ions: the data sets and splits of Hu et al. depend on them.
+	// Release2022 selects the valences of RDKit 2022.09, which differ for metals and ions. The
+	// data sets and splits of Hu et al. depend on them.
 	Release2022 bool
-	// Standard is what is done to a molecule after its syntax and before its perception. What
-	// is left out of it is not checked.
+	// Standard says how molecules are standardised. Dropped fragments are not checked.
 	Standard feature.Standardisation
 
 	reader    smilesReader
@@ -169,12 +167,11 @@ type Parser struct {
 	canon     canon
 }
 
-// Parse reads one molecule, as RDKit's MolFromSmiles does: see the package
+// Parse reads one molecule, as RDKit's MolFromSmiles does; see the package
 // comment. Blanks around the string are ignored. An extension of CXSMILES,
-// between bars and behind a blank, is not read, nor is what follows it. Other
-// text behind a blank is an error. The molecule is the parser's own and is
-// overwritten by the next call; [Molecule.Clone] keeps it. An error is an
-// [*Error].
+// between bars and after a blank, is ignored, as is everything after it. Other
+// text after a blank is an error. The molecule belongs to the parser, and the
+// next call overwrites it; [Molecule.Clone] keeps it. An error is an [*Error].
 func (p *Parser) Parse(smiles string) (*Molecule, error) {
 	r := &p.reader
 	v := &p.perceiver
@@ -193,8 +190,8 @@ func (p *Parser) Parse(smiles string) (*Molecule, error) {
 	return m, nil
 }
 
-// settle does with a molecule, to which the perceiver is set, what is the same for all
-// notations. places are the columns of its atoms, or the lines, of which an error has one.
+// settle does the steps that all notations share: it removes hydrogens, standardises and perceives
+// the molecule of the perceiver. places are the columns or lines of its atoms, for errors.
 func (p *Parser) settle(m *Molecule, places []int32) *problem {
 	v := &p.perceiver
 	v.release2022 = p.Release2022
@@ -216,7 +213,7 @@ func (p *Parser) settle(m *Molecule, places []int32) *problem {
 // Parse is [Parser.Parse] for a single string.
 func Parse(smiles string) (*Molecule, error) { return new(Parser).Parse(smiles) }
 
-// A problem is an error in the making: at an atom, or at a column, or line, if atom < 0.
+// A problem is an error under construction: at an atom or, if atom < 0, at a column or line.
 type problem struct {
 	atom   int32
 	column int
@@ -246,7 +243,7 @@ func compact[T any](s []T, keep []bool) []T {
 	return s[:n]
 }
 
-// resize returns a slice of n zeros, in the memory of s if that suffices.
+// resize returns a slice of n zeros, in the memory of s if it suffices.
 func resize[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n, n+n/2)

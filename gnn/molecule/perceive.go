@@ -37,14 +37,14 @@ func (n *adjacency) reset(m *Molecule) {
 }
 
 // A perceiver works out what SMILES leaves to the reader: valences, rings,
-// aromaticity, stereocentres. It changes the molecule in place and keeps its
-// memory from one to the next.
+// aromaticity and stereocentres. It changes the molecule in place, and keeps its
+// memory between molecules.
 type perceiver struct {
 	adjacency
 	m     *Molecule
 	keep  []bool  // atoms that stay
-	moved []int32 // their new numbers; in peel, degrees
-	core  []bool  // atoms in rings or between them
+	moved []int32 // new numbers of atoms; in peel, degrees
+	core  []bool  // atoms in rings or between rings
 	queue []int32
 
 	drawing Molecule // before perception, for neutralise
@@ -64,7 +64,7 @@ func (v *perceiver) reset(m *Molecule) {
 	v.adjacency.reset(m)
 }
 
-// rewriteDrawing rewrites ways of drawing: of pentavalent atoms, and of bonds to metals.
+// rewriteDrawing rewrites common ways of drawing pentavalent atoms and bonds to metals.
 func (v *perceiver) rewriteDrawing() {
 	v.normalise()
 	if !v.release2022 {
@@ -72,8 +72,8 @@ func (v *perceiver) rewriteDrawing() {
 	}
 }
 
-// perceive works out everything, in RDKit's order. If it is to neutralise and has removed
-// charges, it starts again from the drawing.
+// perceive runs all steps, in RDKit's order. With neutralise, it may remove charges, and then starts
+// again from the drawing.
 func (v *perceiver) perceive(neutralise bool) *problem {
 	v.rewriteDrawing()
 	if neutralise {
@@ -117,7 +117,7 @@ func (a *Atom) hydrogens() int8 {
 	return a.explicit + a.implicit
 }
 
-// totalValence is the sum of all bond orders, those to hydrogens included.
+// totalValence returns the sum of all bond orders, including those to hydrogens.
 func (a *Atom) totalValence() int32 {
 	if a.fixed {
 		return int32(a.valence)

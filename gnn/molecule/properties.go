@@ -1,14 +1,14 @@
 package molecule
 
-// Hybridisation says how many orbitals of an atom bonds, lone pairs and unpaired electrons
-// take, in the order of RDKit's HybridizationType.
+// Hybridisation says how many orbitals of an atom are taken by bonds, lone pairs and unpaired
+// electrons. The order is that of RDKit's HybridizationType.
 type Hybridisation int8
 
 const (
 	Unhybridised Hybridisation = iota // a wildcard, or more than six orbitals
 	HybridS
 	HybridSP
-	HybridSP2 // also four orbitals beside a conjugated bond, as of the nitrogen of an amide
+	HybridSP2 // also four orbitals next to a conjugated bond, as in the nitrogen of an amide
 	HybridSP3
 	HybridSP2D // square planar, by its chirality
 	HybridSP3D
@@ -16,19 +16,19 @@ const (
 )
 
 // CIP returns 'R' or 'S' for a stereocentre whose neighbours differ in rank, and 0 for other
-// atoms. The ranks are those of RDKit's legacy perception, which come close to the rules of
-// Cahn, Ingold and Prelog.
+// atoms. The ranks are those of RDKit's legacy perception, which approximate the rules of Cahn,
+// Ingold and Prelog.
 func (a *Atom) CIP() byte { return [...]byte{noCode: 0, codeS: 'S', codeR: 'R'}[a.code] }
 
-// Valence returns the sum of the orders of an atom's bonds, those to hydrogens included.
+// Valence returns the sum of the orders of an atom's bonds, including those to hydrogens.
 func (a *Atom) Valence() int { return int(a.totalValence()) }
 
-// CIP returns 'E' or 'Z' for a double bond of known configuration, and 0 for other bonds. The
-// ranks are those of [Atom.CIP].
+// CIP returns 'E' or 'Z' for a double bond with a configuration, and 0 for other bonds. The ranks
+// are those of [Atom.CIP].
 func (b *Bond) CIP() byte { return [...]byte{noStereo: 0, stereoE: 'E', stereoZ: 'Z'}[b.stereo] }
 
-// Rings returns the number of rings of a molecule: its smallest set of smallest rings, and
-// rings that could stand in for one of these.
+// Rings returns the number of rings of a molecule: the rings of all its smallest sets of smallest
+// rings, as in RDKit's GetSymmSSSR.
 func (m *Molecule) Rings() int { return max(len(m.ringPtr), 1) - 1 }
 
 // Ring returns the atoms of ring r in cyclic order, and the bonds from each to the next.
@@ -37,8 +37,8 @@ func (m *Molecule) Ring(r int) (atoms, bonds []int32) {
 	return m.ringAtoms[start:end], m.ringBonds[start:end]
 }
 
-// conjugate finds the conjugated bonds: aromatic ones, and a multiple bond and those beside it
-// if their atoms have electrons to share.
+// conjugate finds the conjugated bonds: aromatic bonds, and a multiple bond with its neighbours if
+// their atoms have electrons to share.
 func (v *perceiver) conjugate() {
 	m := v.m
 	for i := range m.Bonds {
@@ -73,7 +73,7 @@ func (v *perceiver) mayConjugate(i int32) bool {
 	return v.piElectrons(i) > 0
 }
 
-// hybridise sets the hybridisation of every atom. Tags count as they are written.
+// hybridise sets the hybridisation of every atom. It uses the tags as they are written.
 func (v *perceiver) hybridise() {
 	for i := range v.m.Atoms {
 		a := &v.m.Atoms[i]
@@ -81,7 +81,7 @@ func (v *perceiver) hybridise() {
 	}
 }
 
-// hybridisation returns that of an atom with n neighbours, hydrogens included.
+// hybridisation returns the hybridisation of an atom with n neighbours, including hydrogens.
 func (v *perceiver) hybridisation(i, n int32) Hybridisation {
 	a := &v.m.Atoms[i]
 	switch tag := a.Chirality; {
@@ -140,7 +140,7 @@ func (v *perceiver) hybridisation(i, n int32) Hybridisation {
 	return Unhybridised
 }
 
-// note writes what has been found to the molecule.
+// note copies the results of perception to the molecule.
 func (v *perceiver) note() {
 	m := v.m
 	s := &v.rings

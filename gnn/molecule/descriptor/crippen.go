@@ -215,18 +215,12 @@ func plain(l link) bool {
 func (w *work) carbon(i int32, n around) share {
 	h := w.allH[i]
 	x := int(w.atom(i).Degree) + int(w.atom(i).Hydrogens)
+	polar := x == 4 && n.polar > 0
 	return first(share{0.08129, 3.243}, // CS
 		rule{"C1", 0.1441, 2.503, h == 4 || h == 3 && n.carbon > 0 || h == 2 && n.carbon > 1},
 		rule{"C2", 0, 2.433, h == 1 && n.carbon > 2 || n.carbon > 3},
-		rule{
-			"C3", -0.2035, 2.753, h == 3 && n.polar > 0 || h == 2 && x == 4 && n.polar > 0 && n.aliphatic > 1,
-		},
-		rule{
-			"C4",
-			-0.2051,
-			2.731,
-			(h == 1 && n.aliphatic > 2 || h == 0 && n.aliphatic > 3) && x == 4 && n.polar > 0,
-		},
+		rule{"C3", -0.2035, 2.753, h == 3 && n.polar > 0 || h == 2 && polar && n.aliphatic > 1},
+		rule{"C4", -0.2051, 2.731, polar && (h == 1 && n.aliphatic > 2 || h == 0 && n.aliphatic > 3)},
 		rule{"C5", -0.2783, 5.007, n.doubleAliphatic > n.doubleCarbon},
 		rule{"C6", 0.1551, 3.513, n.doubleCarbon > 1 ||
 			n.doubleCarbon > 0 && (h == 2 || h == 1 && n.aliphatic > 0 || h == 0 && n.aliphatic > 1)},
