@@ -9,6 +9,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/specmatch/specmatch/specmatch/cli"
@@ -76,18 +78,43 @@ func write(dir string, parts map[string][]byte, stdout io.Writer) error {
 	return nil
 }
 
+// policy is what a browser may load for the page: its own files and what they make, nothing else.
+const policy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self' blob:; " +
+	"style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self' data: blob:; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// handler serves the page's files, to GET and HEAD, under a name of this machine. Another Host
+// would be a page of the network that reaches the server through a name of its own.
 func handler(parts map[string][]byte) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		name := r.URL.Path[1:]
-		if name == "" {
-			name = "index.html"
+		header := w.Header()
+		header.Set("Content-Security-Policy", policy)
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("Referrer-Policy", "no-referrer")
+		header.Set("Cache-Control", "no-cache")
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			header.Set("Allow", "GET, HEAD")
+			http.Error(w, "this server answers GET and HEAD only", http.StatusMethodNotAllowed)
+			return
 		}
+		if !isLocal(r.Host) {
+			http.Error(w, "this server answers as localhost only", http.StatusMisdirectedRequest)
+			return
+		}
+		name := cmp.Or(strings.TrimPrefix(r.URL.Path, "/"), "index.html")
 		part, ok := parts[name]
 		if !ok {
 			http.NotFound(w, r)
 			return
 		}
-		w.Header().Set("Cache-Control", "no-cache")
 		http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(part))
 	})
+}
+
+// isLocal reports whether the Host of a request, with or without a port, is this machine's own.
+func isLocal(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return host == "localhost" || host == "127.0.0.1" || host == "::1" || host == "[::1]"
 }

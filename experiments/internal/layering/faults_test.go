@@ -43,6 +43,7 @@ var faults = []struct{ fault, tests string }{
 	{"a hundred thousand cores", "specmatch/cli TestSlurmCores"},
 	{"metrics of constant targets", "specmatch/finetune TestScore"},
 	{"temporary files stay", "tensor/files TestSweep"},
+	{"raw requests to the page's server", "experiments/playground TestRequests"},
 	{"two sweeps in one directory, and one after a kill", "specmatch/run/sweep TestLocal, specmatch/run/sweep TestWaiting"},
 	{"a directory of -collect that is not there", "specmatch/run TestCollect"},
 	{"a damaged journal of a run", "specmatch/run TestSpoiltJournal"},
