@@ -100,7 +100,7 @@ func TestBeside(t *testing.T) {
 	if _, err := apply.Reads(other); err == nil || !strings.Contains(err.Error(), "are 115 numbers, and the model has seen 116") {
 		t.Error(err)
 	}
-	if s := apply.Describe(back.Card); !strings.Contains(s, "beside it descriptors, morgan:1:64") {
+	if s := apply.Describe(back.Card); !strings.Contains(s, "vector and descriptors, morgan:1:64") {
 		t.Error(s)
 	}
 }
@@ -119,7 +119,7 @@ func TestPretrainedFeature(t *testing.T) {
 	if again, err := apply.ParseFeature(f.String()); again != f || err != nil {
 		t.Error(again, err)
 	}
-	if _, err := apply.ParseFeature("pretrained:01234567"); err == nil || !strings.Contains(err.Error(), "the encoder of this program is another one, "+f.String()) {
+	if _, err := apply.ParseFeature("pretrained:01234567"); err == nil || !strings.Contains(err.Error(), "the encoder in this program is another one, "+f.String()) {
 		t.Error(err)
 	}
 	model, err := apply.Features(m, apply.Encoder, f)

@@ -13,7 +13,7 @@ import (
 	"github.com/specmatch/specmatch/tensor/files"
 )
 
-// Describe says in lines what a model is, was trained on, and expects. Texts of the model are
+// Describe returns lines that say what a model is, what it expects and what it was trained on. Text from the model is
 // made [files.Printable].
 func Describe(c model.Card) string {
 	var b strings.Builder
@@ -54,9 +54,9 @@ func Describe(c model.Card) string {
 	if h := c.Head; h != nil {
 		line("predicts", "%s: %s", h.Kind, strings.Join(h.Columns(), ", "))
 		if c.Beside != nil {
-			line("", "from the encoder's vector and beside it %s", strings.Join(c.Beside.Features, ", "))
+			line("", "from the encoder's vector and %s", strings.Join(c.Beside.Features, ", "))
 			if c.Beside.Linear {
-				line("", "together with a linear model of these")
+				line("", "mixed with a linear model of these")
 			}
 		}
 	} else {

@@ -39,46 +39,51 @@ const (
 	bits        = "bits"
 )
 
-// Encoder is the feature that a model computes.
+// Encoder is the vector that a model computes.
 var Encoder = Feature{kind: encoder}
 
-// FeatureWords says what [ParseFeature] takes.
+// FeatureWords lists the values of [ParseFeature].
 const FeatureWords = "encoder, pretrained, descriptors, crippen, morgan[:RADIUS[:SIZE]] or " +
 	"bits[:RADIUS[:SIZE]]"
 
-// mostColumns bounds the size of a fingerprint, of which a batch holds a thousand and more.
-const mostColumns = 1 << 13
+// maxColumns bounds the size of a fingerprint; a batch holds more than a thousand of them.
+const maxColumns = 1 << 13
 
-// ParseFeature reads encoder; pretrained, the vectors of package pretrained, perhaps with the sum
-// of its model that [Feature.String] adds; descriptors, those of package descriptor; crippen, its
-// logP and MR; or morgan and bits, the counts and bits of a Morgan fingerprint, with a radius from
-// 0 to 10 and a number of columns from 1 to 8,192 (2 and 2,048 if they are left out), such as
-// morgan:3:1024.
+// ParseFeature parses the name of a feature:
+//
+//	encoder                    the vector of a model
+//	pretrained                 the vector of package pretrained, maybe with the sum of its model,
+//	                           which [Feature.String] adds
+//	descriptors                those of package descriptor
+//	crippen                    its logP and MR
+//	morgan[:RADIUS[:COLUMNS]]  the counts of a Morgan fingerprint, with a radius from 0 to 10 (2) and
+//	                           1 to 8,192 columns (2,048)
+//	bits[:RADIUS[:COLUMNS]]    the bits of one
 func ParseFeature(s string) (f Feature, err error) {
-	kind, rest, sized := strings.Cut(s, ":")
+	kind, parameters, sized := strings.Cut(s, ":")
 	f = Feature{kind: kind}
-	wrong := fmt.Errorf("feature %q: want %s", s, FeatureWords)
+	unknown := fmt.Errorf("feature %q: want %s", s, FeatureWords)
 	switch kind {
 	case frozen:
 		if sized && s != f.String() {
-			return f, fmt.Errorf("feature %q: the encoder of this program is another one, %v", s, f)
+			return f, fmt.Errorf("feature %q: the encoder in this program is another one, %v", s, f)
 		}
 		return f, nil
 	case encoder, descriptors, crippen:
 		if sized {
-			return f, wrong
+			return f, unknown
 		}
 		return f, nil
 	case morgan, bits:
 		f.radius = 2
 		f.size = 2048
 	default:
-		return f, wrong
+		return f, unknown
 	}
 	if !sized {
 		return f, nil
 	}
-	radius, size, sized := strings.Cut(rest, ":")
+	radius, size, sized := strings.Cut(parameters, ":")
 	f.radius, err = strconv.Atoi(radius)
 	if err != nil || f.radius < 0 || f.radius > 10 {
 		return f, fmt.Errorf("feature %q: radius %q: want 0 to 10", s, radius)
@@ -87,19 +92,19 @@ func ParseFeature(s string) (f Feature, err error) {
 		return f, nil
 	}
 	f.size, err = strconv.Atoi(size)
-	if err != nil || f.size < 1 || f.size > mostColumns {
-		return f, fmt.Errorf("feature %q: size %q: want 1 to %d", s, size, mostColumns)
+	if err != nil || f.size < 1 || f.size > maxColumns {
+		return f, fmt.Errorf("feature %q: size %q: want 1 to %d", s, size, maxColumns)
 	}
 	return f, nil
 }
 
-// frozenSum begins the sum of the model of package pretrained: a model that has learned from its
-// vectors must not be given those of another.
+// frozenSum returns the beginning of the sum of the model of package pretrained. A model that learned from its vectors
+// must not see those of another.
 var frozenSum = sync.OnceValue(func() string {
 	return fmt.Sprintf("%x", sha256.Sum256(pretrained.Model))[:8]
 })
 
-// String returns the words that [ParseFeature] reads.
+// String returns the name that [ParseFeature] parses.
 func (f Feature) String() string {
 	switch {
 	case f.kind == frozen:
@@ -110,10 +115,10 @@ func (f Feature) String() string {
 	return fmt.Sprintf("%s:%d:%d", f.kind, f.radius, f.size)
 }
 
-// MarshalText returns the words that [ParseFeature] reads, which a run directory keeps.
+// MarshalText returns the name that [ParseFeature] parses; a run directory records it.
 func (f Feature) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
-// columns returns the names of the numbers of a feature.
+// columns returns the names of a feature's numbers. m is the model of [Encoder].
 func (f Feature) columns(m *model.Trained) (names []string) {
 	switch f.kind {
 	case encoder:
@@ -138,14 +143,13 @@ func (f Feature) columns(m *model.Trained) (names []string) {
 func openFrozen() *model.Trained {
 	m, err := pretrained.Open(cpu.New(tensor.Float32))
 	if err != nil {
-		panic(err) // of a file that is part of the program
+		panic(err) // the file is part of the program
 	}
 	return m
 }
 
-// Features returns a model of vectors that are made of these features, one behind the other. They
-// are of molecules; the encoder, at most once, is m. Columns are those of [gnn.Architecture.Columns],
-// the descriptors' names, and morgan_0, bits_0 and so on.
+// Features returns a model of vectors that concatenate these features of molecules, each at most once; the encoder is m.
+// Columns are those of [gnn.Architecture.Columns], the names of the descriptors, and morgan_0, bits_0 and so on.
 func Features(m *model.Trained, features ...Feature) (Model, error) {
 	if slices.Equal(features, []Feature{Encoder}) {
 		return Embedder(m)
@@ -157,7 +161,7 @@ func Features(m *model.Trained, features ...Feature) (Model, error) {
 		}
 		names := f.columns(m)
 		if f == Encoder {
-			rows.Rows = remembering(m, 1).Embed
+			rows.Rows = withCache(m, 1).Embed
 			rows.before = rows.width
 		} else {
 			rows.width += len(names)
@@ -178,76 +182,76 @@ func Features(m *model.Trained, features ...Feature) (Model, error) {
 	return rows, err
 }
 
-// Numbers returns what a head sees of these features beside an embedding, but for the width of its
-// layer, and records.Options.Vector, which computes them. The encoder is none of them.
+// Numbers describes these features as input of a head, without the width of its layer, and returns
+// records.Options.Vector, which computes them. The encoder is not one of them.
 func Numbers(features []Feature) (*model.Numbers, func() func(*molecule.Molecule) []float32, error) {
 	n := new(model.Numbers)
 	for i, f := range features {
 		if f == Encoder || slices.Contains(features[:i], f) {
-			return nil, nil, fmt.Errorf("features %v beside an encoder: want each once, and the encoder not",
-				features)
+			return nil, nil, fmt.Errorf("features %v next to an encoder: want each once, and not the encoder", features)
 		}
-		n.Features, n.Size = append(n.Features, f.String()), n.Size+len(f.columns(nil))
+		n.Features = append(n.Features, f.String())
+		n.Size += len(f.columns(nil))
 	}
 	return n, func() func(*molecule.Molecule) []float32 { return vector(features, n.Size) }, nil
 }
 
-// ParseFeatures reads several by [ParseFeature].
-func ParseFeatures(words []string) (all []Feature, err error) {
-	for _, word := range words {
-		f, err := ParseFeature(word)
+// ParseFeatures parses several names by [ParseFeature].
+func ParseFeatures(names []string) (features []Feature, err error) {
+	for _, name := range names {
+		f, err := ParseFeature(name)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, f)
+		features = append(features, f)
 	}
-	return all, nil
+	return features, nil
 }
 
-// vector returns a function that computes the features of a molecule but for the encoder's. It
-// is for one goroutine.
+// vector returns a function that computes the features of a molecule, without the encoder's, [width]. It is for one
+// goroutine.
 func vector(features []Feature, width int) func(m *molecule.Molecule) []float32 {
 	var calculator descriptor.Calculator
-	var byCrippen descriptor.Crippen
+	var crippenModel descriptor.Crippen
 	values := make([]float64, len(descriptor.Names()))
 	generators := make([]fingerprint.Morgan, len(features))
 	var encoder *model.Trained
 	if slices.Contains(features, Feature{kind: frozen}) {
-		encoder = openFrozen().Remembering(Memory / 8) // by which the bits depend on no other molecule
+		encoder = openFrozen().Remembering(Memory / 8) // with a cache, the bits do not depend on other molecules
 	}
 	return func(m *molecule.Molecule) []float32 {
-		all := make([]float32, width)
-		rest := all
+		vector := make([]float32, width)
+		free := vector // the part that is not yet filled
 		for i, f := range features {
 			switch f.kind {
 			case descriptors:
 				calculator.Compute(values, m)
 				for k, v := range values {
-					rest[k] = float32(v)
+					free[k] = float32(v)
 				}
-				rest = rest[len(values):]
+				free = free[len(values):]
 			case crippen:
-				logP, refraction := byCrippen.Compute(m)
-				rest[0], rest[1] = float32(logP), float32(refraction)
-				rest = rest[2:]
+				logP, refraction := crippenModel.Compute(m)
+				free[0], free[1] = float32(logP), float32(refraction)
+				free = free[2:]
 			case frozen:
 				width := encoder.Width()
-				if g, err := m.GraphOf(feature.Rich); err == nil { // of what is no graph they stay 0
+				if g, err := m.GraphOf(feature.Rich); err == nil { // without a graph, they stay 0
 					h, err := encoder.Embed(context.Background(), []*graph.Graph{g})
 					if err != nil {
 						panic(err)
 					}
 					for k, v := range h {
-						rest[k] = float32(v)
+						free[k] = float32(v)
 					}
 				}
-				rest = rest[width:]
+				free = free[width:]
 			case morgan, bits:
 				generators[i].Radius = f.radius
-				generators[i].Fold(rest[:f.size], m, f.kind == bits)
-				rest = rest[f.size:]
+				generators[i].Fold(free[:f.size], m, f.kind == bits)
+				free = free[f.size:]
 			}
 		}
-		return all
+		return vector
 	}
 }

@@ -19,63 +19,59 @@ import (
 	"github.com/specmatch/specmatch/tensor/files"
 )
 
-// format is a form of output. It appends to files, so that a job can go on after every
-// batch.
+// format is a format of outputs. It appends to files, so that a job can resume after every batch.
 type format interface {
-	// endings are those of its files, behind the name of the output.
+	// endings returns the endings of its files, after the name of the output.
 	endings() []string
-	// begin returns what each file begins with.
+	// begin returns the beginning of each file.
 	begin(columns []string) [][]byte
-	// batch returns what each file gets of a batch.
+	// batch returns the bytes of a batch for each file.
 	batch(b Batch) [][]byte
-	// end completes the files, which have a number of rows. If it makes the output out of
-	// them, it reports that they themselves are none.
+	// end completes the files, which have a number of rows. It reports whether it made the output from
+	// them, and they are scratch.
 	end(out string, parts []*os.File, rows int, columns []string) (scratch bool, err error)
 }
 
-// formatOf returns the format of an output by its name, in half precision or not.
+// formatOf returns the format of an output by its name, with float16 if half is set.
 func formatOf(path string, half bool) (format, error) {
-	switch ending := strings.ToLower(filepath.Ext(path)); {
-	case half && ending != ".npy":
-		return nil, fmt.Errorf("%s: float16 is for a name that ends in .npy", path)
+	ending := strings.ToLower(filepath.Ext(path))
+	switch {
+	case ending == ".npy":
+		return npyFormat{half: half}, nil
 	case half:
-		return npyFormat{half: true}, nil
-	}
-	switch strings.ToLower(filepath.Ext(path)) {
-	case ".csv":
+		return nil, fmt.Errorf("%s: float16 is for a name that ends in .npy", path)
+	case ending == ".csv":
 		return csvFormat{}, nil
-	case ".npy":
-		return npyFormat{}, nil
-	case ".parquet":
+	case ending == ".parquet":
 		return parquetFormat{}, nil
 	}
 	return nil, fmt.Errorf("%s: want a name that ends in .npy, .csv or .parquet", path)
 }
 
-// Outputs returns the names of all files that [Job.WriteFile] may write for an output, for a
-// time or for good. It is an error if the name tells no format.
+// Outputs returns the names of all files that [Job.WriteFile] may write for an output, temporary ones included. It is
+// an error if the name has no known ending.
 func Outputs(path string) ([]string, error) {
-	form, err := formatOf(path, false)
+	format, err := formatOf(path, false)
 	if err != nil {
 		return nil, err
 	}
-	all := []string{path, path + journal, path + files.LockEnding}
-	for _, name := range partsOf(form, path) {
-		all = append(all, name, name+partial)
+	names := []string{path, path + journalEnding, path + files.LockEnding}
+	for _, name := range partsOf(format, path) {
+		names = append(names, name, name+partialEnding)
 	}
-	return all, nil
+	return names, nil
 }
 
-// partsOf returns the names of a format's files, and last that of the rejected records.
-func partsOf(form format, path string) (all []string) {
-	for _, ending := range append(form.endings(), Rejected) {
-		all = append(all, path+ending)
+// partsOf returns the names of a format's files, and last the name of the list of rejected records.
+func partsOf(f format, path string) (names []string) {
+	for _, ending := range append(f.endings(), Rejected) {
+		names = append(names, path+ending)
 	}
-	return all
+	return names
 }
 
 // csvFormat is a table with a header.
-type csvFormat struct{ keep int } // how many fields stand behind the id
+type csvFormat struct{ keep int } // number of fields after the id
 
 func (csvFormat) endings() []string { return []string{""} }
 
@@ -97,7 +93,7 @@ func (f csvFormat) batch(b Batch) [][]byte {
 
 func (csvFormat) end(string, []*os.File, int, []string) (bool, error) { return false, nil }
 
-// csvLines encodes rows as CSV, of text that is [files.Printable].
+// csvLines encodes rows as CSV, with [files.Printable] text.
 func csvLines(rows ...[]string) []byte {
 	var b bytes.Buffer
 	for _, row := range rows {
@@ -105,7 +101,7 @@ func csvLines(rows ...[]string) []byte {
 			row[i] = files.Printable(field)
 		}
 	}
-	csv.NewWriter(&b).WriteAll(rows) // a bytes.Buffer takes everything
+	csv.NewWriter(&b).WriteAll(rows) // a bytes.Buffer returns no error
 	return b.Bytes()
 }
 
@@ -144,7 +140,7 @@ func (f npyFormat) end(_ string, parts []*os.File, rows int, columns []string) (
 	return false, err
 }
 
-// header returns the 128 bytes with which NumPy's format 1.0 begins a matrix [rows×cols].
+// header returns the 128 bytes before a matrix [rows×cols] in NumPy's format 1.0.
 func (f npyFormat) header(rows, cols int) []byte {
 	bytes := 4
 	if f.half {
@@ -165,24 +161,24 @@ func (streamFormat) begin([]string) [][]byte { return [][]byte{nil} }
 func (f streamFormat) batch(b Batch) [][]byte {
 	text := npyFormat{}.header(len(b.Records), f.columns)
 	nan := math.Float32bits(float32(math.NaN()))
-	at := 0
+	row := 0
 	for _, r := range b.Records {
 		for k := range f.columns {
 			bits := nan
 			if r.Err == nil {
-				bits = math.Float32bits(float32(b.Values[at+k]))
+				bits = math.Float32bits(float32(b.Values[row+k]))
 			}
 			text = binary.LittleEndian.AppendUint32(text, bits)
 		}
 		if r.Err == nil {
-			at += f.columns
+			row += f.columns
 		}
 	}
 	return [][]byte{text}
 }
 
-// parquetFormat is a matrix until its end: nothing can be appended to a Parquet file that
-// another process has begun.
+// parquetFormat is a matrix until the job ends, since nothing can be appended to a Parquet file that another process
+// began.
 type parquetFormat struct{ npyFormat }
 
 func (parquetFormat) end(out string, parts []*os.File, rows int, columns []string) (bool, error) {
@@ -194,8 +190,8 @@ func (parquetFormat) end(out string, parts []*os.File, rows int, columns []strin
 	if _, err := ids.Read(); err != nil { // the header
 		return true, err
 	}
-	return true, files.Write(out, func(to io.Writer) error {
-		w := parquet.NewWriter(to, columns)
+	return true, files.Write(out, func(file io.Writer) error {
+		w := parquet.NewWriter(file, columns)
 		row := make([]float32, len(columns))
 		for range rows {
 			id, err := ids.Read()
@@ -210,7 +206,7 @@ func (parquetFormat) end(out string, parts []*os.File, rows int, columns []strin
 	})
 }
 
-// float16 returns the bits of the float16 next to v, of two the even one.
+// float16 returns the bits of the float16 nearest to v, the even one of two.
 func float16(v float32) uint16 {
 	bits := math.Float32bits(v)
 	sign := uint16(bits >> 16 & 0x8000)
@@ -218,11 +214,11 @@ func float16(v float32) uint16 {
 	switch {
 	case abs > 0x7f800000: // NaN
 		return sign | 0x7e00
-	case abs >= 0x477ff000: // from 65,520 on
+	case abs >= 0x477ff000: // 65,520 and above
 		return sign | 0x7c00
-	case abs < 0x38800000: // below the least normal one, 2⁻¹⁴, in steps of 2⁻²⁴
+	case abs < 0x38800000: // subnormal: below 2⁻¹⁴, in steps of 2⁻²⁴
 		return sign | uint16(math.RoundToEven(float64(math.Float32frombits(abs))*0x1p24))
 	}
-	abs += 0xfff + abs>>13&1 // rounded where 13 bits are cut off
+	abs += 0xfff + abs>>13&1 // round, since 13 bits are cut off
 	return sign | uint16((abs-112<<23)>>13)
 }

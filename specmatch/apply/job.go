@@ -4,108 +4,113 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 
+	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch/shard"
 	"github.com/specmatch/specmatch/tensor/files"
 )
 
-// Job is a file of records and the model that they go through.
+// Job is a file of records and the model that they pass.
 type Job struct {
 	Path string // of the file
-	// Records say how the file is read. Want, Columns and Atoms are those of the model.
+	// Records say how the file is read. The model sets Want, Columns, Atoms and Vector.
 	Records records.Options
 	Model   Model
 	// Strict makes the first record that cannot be used the job's error.
 	Strict bool
-	// Progress, if set, is called after every batch with how many records are done, and
-	// first with those of an earlier start.
+	// Progress, if set, is called after every batch with the number of records that are done, and first
+	// with those of an earlier start.
 	Progress func(done int)
-	// Shard is the share of the batches to compute, see [Job.WriteFile]; the zero Shard is all.
+	// Shard is the part of the batches to compute, see [Job.WriteFile]; the zero Shard is all of them.
 	Shard shard.Shard
 	// Half writes a .npy as float16. A number beyond 65,504 is an error.
 	Half bool
 
-	// Keep is how many of Records.Fields are written behind the id, which only a table in CSV has.
+	// Keep is how many of Records.Fields are written after the id; only a table in CSV can have them.
 	Keep int
-	// Seen, if set, is called with every batch that has been written.
-	Seen func(Batch)
+	// Written, if set, is called with every batch after it is written.
+	Written func(Batch)
 
-	batch int // the number of the first batch
+	firstBatch int // its number in the file
 }
 
-// columns are the names of what is written behind the id.
+// columns returns the names of the columns after the id.
 func (j *Job) columns() []string {
-	return files.Distinct("id", append(slices.Clone(j.Records.Fields[:j.Keep]), j.Model.Columns...)...)[1:]
+	names := append(slices.Clone(j.Records.Fields[:j.Keep]), j.Model.Columns...)
+	return files.Distinct("id", names...)[1:]
 }
 
-// form is [formatOf] with the fields that are kept.
-func (j *Job) form(path string) (format, error) {
-	form, err := formatOf(path, j.Half)
-	if _, table := form.(csvFormat); table {
-		form = csvFormat{j.Keep}
-	} else if err == nil && j.Keep > 0 {
-		err = fmt.Errorf("%s: columns are kept in a name that ends in .csv only", path)
+// format returns the format of an output, with the fields that are kept.
+func (j *Job) format(path string) (format, error) {
+	f, err := formatOf(path, j.Half)
+	if err != nil || j.Keep == 0 {
+		return f, err
 	}
-	return form, err
+	if _, isTable := f.(csvFormat); !isTable {
+		return nil, fmt.Errorf("%s: only a name that ends in .csv can keep columns", path)
+	}
+	return csvFormat{j.Keep}, nil
 }
 
-// Batch is some records that follow one another in a file.
+// Batch is a run of records that follow one another in a file.
 type Batch struct {
 	Records []*records.Record
-	// Values are the rows, row-major, of the records without an Err.
+	// Values are the rows of the records without an Err, row-major.
 	Values []float64
 
-	text               *[]byte // memory for a format
-	width, number, end int     // the batch's number in the file, and how many records it has up to its end
+	text   *[]byte // memory for a format
+	width  int     // of a row
+	number int     // of the batch in the file
+	end    int     // number of records in the file up to the end of the batch
 }
 
 // Rows returns the records that could be used, and their rows.
 func (b Batch) Rows() iter.Seq2[*records.Record, []float64] {
 	return func(yield func(*records.Record, []float64) bool) {
-		at := 0
+		start := 0
 		for _, r := range b.Records {
 			if r.Err != nil {
 				continue
 			}
-			if !yield(r, b.Values[at:at+b.width]) {
+			if !yield(r, b.Values[start:start+b.width]) {
 				return
 			}
-			at += b.width
+			start += b.width
 		}
 	}
 }
 
-// A batch has so many records, or graphs of so many nodes, or just more.
+// A batch ends with this many records, or when its graphs have this many nodes.
 const (
 	batchRecords = 1024
 	batchNodes   = 1 << 16
 )
 
-// Stream calls emit with batch after batch, in the order of the file. An error of emit
-// ends it, and so does ctx. The memory of a batch is used again for the next one.
+// Stream calls emit with each batch, in the order of the file, and reuses its memory for the next. An error of emit or
+// of ctx ends it. A record whose row is not finite has an Err.
 func (j *Job) Stream(ctx context.Context, emit func(Batch) error) error {
 	b := Batch{
 		text:   new([]byte),
 		width:  len(j.Model.Columns),
-		number: j.batch,
+		number: j.firstBatch,
 		end:    j.Records.Skip,
 	}
 	nodes := 0
-	flush := func() (err error) {
+	flush := func() error {
 		if len(b.Records) == 0 {
 			return nil
 		}
 		b.end += len(b.Records)
+		err := ctx.Err()
 		if j.Shard.Has(b.number) {
-			b.Values, err = j.rows(ctx, b.Records, b.Values[:0])
+			err = j.compute(ctx, &b)
 			if err == nil {
 				err = emit(b)
 			}
-		} else {
-			err = ctx.Err()
 		}
 		b.Records = b.Records[:0]
 		b.number++
@@ -131,40 +136,77 @@ func (j *Job) Stream(ctx context.Context, emit func(Batch) error) error {
 	return flush()
 }
 
-// rows returns the rows of a batch. It may use the memory of values.
-func (j *Job) rows(ctx context.Context, batch []*records.Record, values []float64) (y []float64, err error) {
+// compute fills in the rows of a batch.
+func (j *Job) compute(ctx context.Context, b *Batch) (err error) {
 	m := &j.Model
 	var graphs []*graph.Graph
-	for _, r := range batch {
+	for _, r := range b.Records {
 		if r.Err == nil {
 			graphs = append(graphs, r.Graph)
 		}
 	}
+	var y []float64
 	if m.Rows != nil && len(graphs) > 0 {
 		y, err = m.Rows(ctx, graphs)
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
-	width := len(m.Columns) - m.width // of what Rows computes
-	if want := len(graphs) * width; len(y) != want {
-		return nil, fmt.Errorf("apply: the model gave %d numbers for %d graphs, want %d",
-			len(y), len(graphs), want)
+	width := len(m.Columns) - m.width // of the rows of m.Rows
+	if n := len(graphs) * width; len(y) != n {
+		return fmt.Errorf("apply: the model returned %d numbers for %d graphs, want %d", len(y), len(graphs), n)
 	}
 	if m.width == 0 {
-		return y, nil
+		b.Values = y
+	} else {
+		b.Values = b.Values[:0]
+		for i, g := range graphs {
+			b.Values = appendNumbers(b.Values, g.Globals[:m.before])
+			b.Values = append(b.Values, y[i*width:(i+1)*width]...)
+			b.Values = appendNumbers(b.Values, g.Globals[m.before:m.width])
+		}
 	}
-	for i, g := range graphs {
-		values = appendAll(values, g.Globals[:m.before])
-		values = append(values, y[i*width:(i+1)*width]...)
-		values = appendAll(values, g.Globals[m.before:m.width])
-	}
-	return values, nil
+	return j.rejectNonFinite(b)
 }
 
-func appendAll(to []float64, numbers []float32) []float64 {
+func appendNumbers(values []float64, numbers []float32) []float64 {
 	for _, x := range numbers {
-		to = append(to, float64(x))
+		values = append(values, float64(x))
 	}
-	return to
+	return values
+}
+
+// rejectNonFinite gives an Err to the records whose row has a number that is not finite as a float32, and removes the
+// row.
+func (j *Job) rejectNonFinite(b *Batch) error {
+	finite := b.Values[:0]
+	for r, row := range b.Rows() {
+		column := nonFinite(row)
+		if column < 0 {
+			finite = append(finite, row...)
+			continue
+		}
+		r.Err = &dataset.SyntaxError{
+			File:  j.Path,
+			Line:  r.Line,
+			Value: r.SMILES,
+			Reason: fmt.Sprintf("the model's result is not finite: column %s is %v; does the record have too "+
+				"large numbers?", j.Model.Columns[column], row[column]),
+		}
+		if j.Strict {
+			return r.Err
+		}
+	}
+	b.Values = finite
+	return nil
+}
+
+// nonFinite returns the position of the first number that is not finite as a float32; -1 if all are.
+func nonFinite(row []float64) int {
+	for k, v := range row {
+		if !(math.Abs(v) <= math.MaxFloat32) {
+			return k
+		}
+	}
+	return -1
 }

@@ -20,25 +20,26 @@ import (
 
 // Model turns graphs into rows of numbers.
 type Model struct {
-	Columns []string // the names of a row's numbers
-	// Rows returns the rows of n graphs, row-major [n×len(Columns)]. Of [Features] it is what
-	// the encoder adds, or nil.
+	Columns []string // of a row
+	// Rows returns the rows of n graphs, row-major [n×len(Columns)]. For [Features], they are the part of
+	// the encoder; Rows is nil without one.
 	Rows  func(ctx context.Context, graphs []*graph.Graph) ([]float64, error)
 	Reads Input
-	// Trained is what of a file the model was trained on, as Dataset.Reads has it.
+	// Trained says which columns or keys the model was trained on, as Dataset.Reads does.
 	Trained string
-	// Key tells the model with its weights and its engine from others: a job that was
-	// interrupted goes on only with the same.
+	// Key identifies the model with its weights and its engine: an interrupted job resumes only with the
+	// same.
 	Key string
 
-	// Of Features: how many numbers reading computes of a molecule, and how many come before those of Rows.
+	// For [Features]: width is how many numbers of a molecule are computed when it is read, and before is
+	// how many of them come before those of Rows.
 	width, before int
 }
 
-// Input is what a model reads.
+// Input says what a model reads.
 type Input struct {
-	Content  records.Content // what the records have to be; "" is either
-	Features *graph.Columns  // those that graphs get; nil for molecules
+	Content  records.Content // molecules or graphs; "" is either
+	Features *graph.Columns  // of graphs; nil for molecules
 	// Atoms and Standard are as in [records.Options].
 	Atoms    string
 	Standard feature.Standardisation
@@ -46,8 +47,8 @@ type Input struct {
 	Vector func() func(*molecule.Molecule) []float32
 }
 
-// Options returns how a file is read, with what the model reads of it. A standard form of
-// molecules is added to the model's.
+// Options returns options for reading a file with all that the model needs. Molecules are standardised as o or the
+// model asks for.
 func (in Input) Options(o records.Options) records.Options {
 	o.Want = in.Content
 	o.Columns = in.Features
@@ -58,7 +59,7 @@ func (in Input) Options(o records.Options) records.Options {
 	return o
 }
 
-// Reads returns what a model of a card reads.
+// Reads returns what the model of a card reads.
 func Reads(c model.Card) (Input, error) {
 	switch {
 	case c.Features != nil:
@@ -83,15 +84,15 @@ func Reads(c model.Card) (Input, error) {
 		c.Encoder.Kind)
 }
 
-// newModel fills in what m reads, and the key of the models that it is made of.
+// newModel completes m with what it reads, and with the key of the models that it is made of.
 func newModel(m Model, models ...*model.Trained) (_ Model, err error) {
 	m.Trained = models[0].Card.Provenance.Reads
-	for _, each := range models {
-		sum, err := each.Sum() // which completes the card
+	for _, part := range models {
+		sum, err := part.Sum() // this completes the card
 		if err != nil {
 			return m, err
 		}
-		be := each.Encoder.Parameters()[0].Backend()
+		be := part.Encoder.Parameters()[0].Backend()
 		m.Key += fmt.Sprintf("%s %v %s ", be.Name(), be.Precision(), sum)
 	}
 	m.Columns = files.Distinct("id", m.Columns...)[1:]
@@ -103,32 +104,31 @@ func newModel(m Model, models ...*model.Trained) (_ Model, err error) {
 	return m, err
 }
 
-// Memory is how many bytes the models of a job remember of molecules, about, unless they have a
-// memory of their own ([model.Trained.Remembering]).
+// Memory is the size in bytes, about, of the caches of atom environments of a job's models, unless they have caches
+// of their own ([model.Trained.Remembering]).
 const Memory = 320 << 20
 
-// remembering returns the model with a part of Memory unless it has its own.
-func remembering(m *model.Trained, parts int) *model.Trained {
+// withCache returns the model with its own cache, or with one of Memory/models bytes.
+func withCache(m *model.Trained, models int) *model.Trained {
 	if m.Memory == nil {
-		m = m.Remembering(Memory / parts)
+		m = m.Remembering(Memory / models)
 	}
 	return m
 }
 
 // Embedder returns a model of embeddings, in the columns of [gnn.Architecture.Columns].
 func Embedder(m *model.Trained) (Model, error) {
-	x, err := newModel(Model{Columns: m.Card.Encoder.Columns(), Rows: remembering(m, 1).Embed}, m)
-	x.Reads.Vector = nil // which a head alone sees
+	x, err := newModel(Model{Columns: m.Card.Encoder.Columns(), Rows: withCache(m, 1).Embed}, m)
+	x.Reads.Vector = nil // only the head sees them
 	return x, err
 }
 
-// Predictor returns a model of predictions, in the columns of [model.Head.Columns]. Of
-// several models it has the mean of their predictions, and then, in columns NAME_std,
-// their standard deviation, with n-1 in the denominator. All
-// must predict, and be alike ([Alike]).
+// Predictor returns a model of predictions, with the columns of [model.Head.Columns]. For several models, it returns the
+// mean of their predictions and, in columns NAME_std, their standard deviation, with n-1 in the denominator. All must
+// have a head, and be alike ([Alike]).
 func Predictor(models ...*model.Trained) (Model, error) {
 	if len(models) == 0 {
-		return Model{}, errors.New("apply: there is no model to predict by")
+		return Model{}, errors.New("apply: there is no model to predict with")
 	}
 	for i, m := range models {
 		switch {
@@ -142,22 +142,21 @@ func Predictor(models ...*model.Trained) (Model, error) {
 		}
 	}
 	columns := models[0].Card.Head.Columns()
-	rows := remembering(models[0], 1).Predict
+	rows := withCache(models[0], 1).Predict
 	if len(models) > 1 {
 		for _, name := range slices.Clone(columns) {
 			columns = append(columns, name+"_std")
 		}
-		var all ensemble
+		var e ensemble
 		for _, m := range models {
-			all = append(all, remembering(m, len(models)))
+			e = append(e, withCache(m, len(models)))
 		}
-		rows = all.predict
+		rows = e.predict
 	}
 	return newModel(Model{Columns: columns, Rows: rows}, models...)
 }
 
-// Alike reports whether two models that predict read the same records and predict the
-// same things.
+// Alike reports whether two models with a head read the same records and predict the same things.
 func Alike(a, b model.Card) bool {
 	x, y := *a.Head, *b.Head
 	x.Mean, x.Std, y.Mean, y.Std = nil, nil, nil, nil // of the records that each was fitted to
@@ -168,30 +167,31 @@ func Alike(a, b model.Card) bool {
 // ensemble is several models that are alike.
 type ensemble []*model.Trained
 
-// predict returns the mean of the models' predictions and then their standard deviation,
-// [n×2·outputs].
+// predict returns the mean of the models' predictions, then their standard deviation, [n×2·outputs].
 func (e ensemble) predict(ctx context.Context, graphs []*graph.Graph) ([]float64, error) {
-	k := e[0].Card.Head.Outputs
-	all := make([]float64, 2*k*len(graphs))
-	count := float64(len(e))
-	var of [][]float64
+	var predictions [][]float64 // of each model
 	for _, m := range e {
 		y, err := m.Predict(ctx, graphs)
 		if err != nil {
 			return nil, err
 		}
-		of = append(of, y)
+		predictions = append(predictions, y)
 	}
-	for i := range k * len(graphs) {
-		var mean, squares float64
-		for _, y := range of {
+	outputs := e[0].Card.Head.Outputs
+	rows := make([]float64, 2*outputs*len(graphs))
+	count := float64(len(e))
+	for i := range outputs * len(graphs) {
+		mean := 0.0
+		for _, y := range predictions {
 			mean += y[i] / count
 		}
-		for _, y := range of {
+		squares := 0.0
+		for _, y := range predictions {
 			squares += (y[i] - mean) * (y[i] - mean) / (count - 1)
 		}
-		at := i/k*2*k + i%k
-		all[at], all[at+k] = mean, math.Sqrt(squares)
+		row := rows[i/outputs*2*outputs:]
+		row[i%outputs] = mean
+		row[outputs+i%outputs] = math.Sqrt(squares)
 	}
-	return all, nil
+	return rows, nil
 }

@@ -5,111 +5,88 @@ import (
 	"math"
 
 	"github.com/specmatch/specmatch/gnn/dataset"
-	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch/model"
 )
 
-// Calibrate notes in the model's card what it errs by on the validation part, and where the
-// records lie that it was trained on; see [model.Calibration]. The epoch whose weights
-// are kept was chosen on the same part: what is promised of it holds nearly, and reports
-// measure it on the test part.
+// mostCalibrated bounds the training records that a calibration looks at.
+const mostCalibrated = 4096
+
+// Calibrate notes in the model's card its errors on the validation set, and the embeddings of training records; see
+// [model.Calibration]. The kept epoch was chosen on the same set, so the promised coverage holds only nearly;
+// reports measure it on the test set.
 func (x *Examples) Calibrate(ctx context.Context, m *model.Trained, s dataset.Split) error {
-	h := *m.Card.Head
-	others, err := m.Embed(ctx, x.graphs(s.Valid))
+	valid, err := m.Embed(ctx, x.graphs(s.Valid))
 	if err != nil {
 		return err
 	}
-	trained, err := m.Embed(ctx, x.graphs(few(s.Train, 4096)))
+	trained, err := m.Embed(ctx, x.graphs(thin(s.Train, mostCalibrated)))
 	if err != nil {
 		return err
 	}
-	p, err := m.Apply(others, x.graphs(s.Valid))
+	values, err := m.Apply(valid, x.graphs(s.Valid))
 	if err != nil {
 		return err
 	}
-	tasks := columns(h)
-	scores := make([][]float64, tasks)
-	d := Data{Y: x.Y, Bounds: x.Bounds}
-	for k, i := range s.Valid {
-		for t, y := range d.exact(i, tasks) {
+	p := Predictions{x: x, head: *m.Card.Head, samples: s.Valid, values: values}
+	scores := make([][]float64, taskCount(p.head))
+	for k := range p.samples {
+		for task, y := range p.targets(k) {
 			if math.IsNaN(y) {
 				continue
 			}
-			row := p[k*h.Outputs : (k+1)*h.Outputs]
-			score := math.Abs(row[t] - y)
-			if h.Kind == model.Classes {
-				score = 1 - row[int(y)]
+			score := 0.0
+			if p.head.Kind == model.Classes {
+				score = 1 - p.row(k)[int(y)]
+			} else {
+				score = math.Abs(p.row(k)[task] - y)
 			}
-			scores[t] = append(scores[t], score)
+			scores[task] = append(scores[task], score)
 		}
 	}
-	m.Card.Calibration = model.NewCalibration(scores, trained, others, m.Width())
+	m.Card.Calibration = model.NewCalibration(scores, trained, valid, m.Width())
 	return nil
 }
 
-// graphs returns those of some records.
-func (x *Examples) graphs(samples []int) []*graph.Graph { return some(x.Set.Graphs, samples) }
-
-func some(graphs []*graph.Graph, samples []int) []*graph.Graph {
-	all := make([]*graph.Graph, len(samples))
-	for k, i := range samples {
-		all[k] = graphs[i]
-	}
-	return all
-}
-
-// few returns at most n of the samples, from all of their range.
-func few(samples []int, n int) []int {
-	if len(samples) <= n {
-		return samples
-	}
-	all := make([]int, n)
-	for i := range all {
-		all[i] = samples[i*len(samples)/n]
-	}
-	return all
-}
-
-// Coverage is how often the sets of a level have the answer, in per cent, and how large they
-// are in the mean: the width of an interval in the unit of the targets, or the number of
-// answers.
+// Coverage is how often prediction intervals or sets hold the observed value, in per cent, and their mean size: the
+// width of an interval in the unit of the targets, or the number of answers in a set.
 type Coverage struct{ Percent, Size float64 }
 
-// Coverage returns that of each task at a level; of a task without targets it is zero. It is
-// an error if the model is not calibrated for the level.
-func (p Predictions) Coverage(c *model.Calibration, level float64) (all []Coverage, err error) {
+// Coverage returns the coverage of each task at a level; it is zero for a task without targets. It is an error if the
+// model is not calibrated for the level.
+func (p Predictions) Coverage(c *model.Calibration, level float64) ([]Coverage, error) {
 	_, rows, err := p.head.Sets(c, level, p.values)
 	if err != nil {
 		return nil, err
 	}
-	tasks := columns(p.head)
-	d := Data{Y: p.x.Y, Bounds: p.x.Bounds}
-	n := make([]float64, tasks)
-	all = make([]Coverage, tasks)
+	tasks := taskCount(p.head)
+	counts := make([]float64, tasks)
+	coverage := make([]Coverage, tasks)
 	width := len(rows) / max(len(p.samples), 1) / tasks // of a task's columns
-	for k, i := range p.samples {
-		for t, y := range d.exact(i, tasks) {
+	for k := range p.samples {
+		for task, y := range p.targets(k) {
 			if math.IsNaN(y) {
 				continue
 			}
-			set := rows[(k*tasks+t)*width : (k*tasks+t+1)*width]
-			n[t]++
+			set := rows[(k*tasks+task)*width : (k*tasks+task+1)*width]
+			counts[task]++
+			c := &coverage[task]
 			if p.head.Kind == model.Regression {
-				all[t].Size += set[1] - set[0]
+				c.Size += set[1] - set[0]
 				if set[0] <= y && y <= set[1] {
-					all[t].Percent++
+					c.Percent++
 				}
 				continue
 			}
-			all[t].Percent += set[int(y)]
-			for _, in := range set {
-				all[t].Size += in
+			c.Percent += set[int(y)]
+			for _, member := range set {
+				c.Size += member
 			}
 		}
 	}
-	for t := range all {
-		all[t].Percent = 100 * all[t].Percent / max(n[t], 1)
-		all[t].Size /= max(n[t], 1)
+	for task := range coverage {
+		n := max(counts[task], 1)
+		coverage[task].Percent = 100 * coverage[task].Percent / n
+		coverage[task].Size /= n
 	}
-	return all, nil
+	return coverage, nil
 }

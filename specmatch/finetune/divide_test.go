@@ -101,7 +101,7 @@ func TestFolds(t *testing.T) {
 		want string
 	}{
 		{finetune.Task{Targets: []string{"z"}}, 0, 301, "fold 1 of 301"}, {finetune.Task{Targets: []string{"z"}}, 2, 2, "fold 3 of 2"},
-		{finetune.Task{Targets: []string{"z"}, Split: "y"}, 0, 2, "folds are of one file"},
+		{finetune.Task{Targets: []string{"z"}, Split: "y"}, 0, 2, "folds need one file"},
 	} {
 		x, err := read(t, rings(), c.task)
 		if err == nil {
@@ -161,7 +161,7 @@ func TestParts(t *testing.T) {
 		}
 	}
 	task := finetune.Task{Targets: []string{"y"}, Split: "part", Valid: file("valid.csv", "smiles,y\nC,1\n")}
-	if _, err := read(t, "smiles,y,part\nC,1,train\n", task); err == nil || !strings.Contains(err.Error(), "column part divides") {
+	if _, err := read(t, "smiles,y,part\nC,1,train\n", task); err == nil || !strings.Contains(err.Error(), "both the column part and the files valid.csv split") {
 		t.Error(err)
 	}
 }
@@ -182,12 +182,18 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestOverlap: graphs have no identity and so do not overlap.
+// TestOverlap: isomorphic graphs in two parts overlap, whatever the numbers of their nodes; others do not.
 func TestOverlap(t *testing.T) {
 	var b strings.Builder
 	rng := rand.New(rand.NewPCG(1, 2))
 	for i := range 30 {
-		fmt.Fprintf(&b, `{"nodes": 2, "edges": [[0, 1]], "y": %g}`+"\n", float64(i)+rng.Float64())
+		edges := []string{"[0, 1], [1, 2]", "[0, 2], [1, 2]", "[2, 0], [1, 0]"}
+		y := float64(i) + rng.Float64()
+		if i < 20 { // one path in three numberings
+			fmt.Fprintf(&b, `{"nodes": 3, "edges": [%s], "y": %g}`+"\n", edges[i%3], y)
+		} else { // no two alike
+			fmt.Fprintf(&b, `{"nodes": %d, "edges": [[0, 1]], "y": %g}`+"\n", i, y)
+		}
 	}
 	x, err := finetune.Read(t.Context(), "g.jsonl", finetune.Task{Targets: []string{"y"}}, records.Options{Input: strings.NewReader(b.String())})
 	if err != nil {
@@ -197,7 +203,15 @@ func TestOverlap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v, n := x.Overlap(s); v+n != 0 {
-		t.Errorf("%d and %d graphs overlap", v, n)
+	count := func(part []int) (n int) {
+		for _, i := range part {
+			if i < 20 {
+				n++
+			}
+		}
+		return n
+	}
+	if v, n := x.Overlap(s); v != count(s.Valid) || n != count(s.Test) || v+n == 0 {
+		t.Errorf("%d and %d graphs overlap, want %d and %d", v, n, count(s.Valid), count(s.Test))
 	}
 }

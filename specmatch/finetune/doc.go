@@ -1,10 +1,8 @@
-// Package finetune fits models that predict: classes, yes-or-no tasks of which some
-// labels may be missing, or numbers.
+// Package finetune fits models that predict classes, binary tasks with or without missing labels, or numbers.
 //
-// The mental model: a model is an encoder with a linear layer behind it
-// ([specmatch.NewPredictor]); [Examples] are the records of a file with their targets and
-// their division; a [Learner] trains the model on one part and evaluates it on the others
-// after every epoch.
+// The mental model: a model is an encoder with a linear head ([model.NewPredictor]). [Examples] are the records of
+// a file with their targets and their split. A [Learner] trains the model on the training set, and evaluates it on
+// the validation and test sets after every epoch.
 //
 //	x, err := finetune.Read(ctx, "molecules.csv", finetune.Task{Targets: []string{"logS"}}, records.Options{})
 //	split, err := x.Divide(seed)
@@ -13,21 +11,23 @@
 //	result, err := l.Fit(ctx, train.Options{Epochs: 100}, nil)
 //	err = m.Save("model.safetensors")
 //
-// [Examples.Fold] divides for cross-validation, [Examples.Predict] predicts for a part, with
-// metrics, a baseline and confusion matrices beside them, and [Examples.Calibrate] notes in the
-// model how far its predictions are to be trusted.
+// [Examples.Fold] splits for cross-validation. [Examples.Predict] predicts for a part, with metrics, a baseline and
+// confusion matrices. [Examples.Calibrate] notes in the model how far its predictions can be trusted.
 //
-// A learner takes any graphs and targets; those of a file are only the commonest. Package train
-// drives it, and so can its caller. With Options.Patience training ends when the validation part
-// has not become better for some epochs, and [Learner.Best] then restores the weights of the best
-// one. Where the head sees numbers beside the graph, [Learner.Fit] then fits a linear model of
-// them, and chooses on the validation part how much it has to say.
+// A learner takes any graphs and targets; those of a file are only the most common. Package train drives it, and so
+// can its caller. With Options.Patience, training stops when the validation set has not improved for some epochs,
+// and [Learner.Best] restores the weights of the best one. If the head sees numbers next to the graph,
+// [Learner.Fit] also fits a linear model of them, and chooses its weight on the validation set.
 //
-// The metrics of an epoch, besides the "loss" of training, begin with "valid_" or "test_":
-// for classes loss and accuracy (in per cent); for yes-or-no tasks loss, roc_auc (in per cent),
-// a mean over the tasks that have both answers, and one_class, the number of tasks that do
-// not; for numbers loss, which is of standardised errors, and the [Metrics] of each task, in
-// the unit of its targets: rmse, mae, r2 and spearman, of several tasks with the task's name
-// behind ([TaskMetric]). Epochs are chosen by roc_auc where it is defined, and
-// by the loss where it is not or is equal.
+// # Metrics of an epoch
+//
+// They are the "loss" of training and, after "valid_" or "test_":
+//
+//	classes     loss, accuracy (in per cent)
+//	binary      loss; roc_auc (in per cent), the mean over the tasks with both answers;
+//	            one_class, the number of other tasks
+//	regression  loss, of standardised errors; rmse, mae, r2 and spearman of each task, in the unit
+//	            of its targets, with the task's name if there are several ([TaskMetric])
+//
+// Epochs are chosen by roc_auc where it is defined, and by the loss where it is not or is equal.
 package finetune

@@ -306,7 +306,7 @@ func TestPatience(t *testing.T) {
 		t.Errorf("without patience: %d, %v", best, err)
 	}
 	d.Valid = nil
-	if _, err := finetune.New(p, d, finetune.Options{Patience: 1}); err == nil || !strings.Contains(err.Error(), "validation part") {
+	if _, err := finetune.New(p, d, finetune.Options{Patience: 1}); err == nil || !strings.Contains(err.Error(), "validation set") {
 		t.Errorf("nothing to validate on: %v", err)
 	}
 	p, _, d = newLearner(t, model.Binary, 0)

@@ -29,7 +29,7 @@ func newLearner(t *testing.T, h model.Head, y func(i, task int) float64) *Learne
 	}
 	d := Data{Graphs: ds.Graphs}
 	for i := range ds.Graphs {
-		for task := range columns(h) {
+		for task := range taskCount(h) {
 			d.Y = append(d.Y, y(i, task))
 		}
 		if i < 40 {
@@ -206,7 +206,7 @@ func TestROCAUC(t *testing.T) {
 		return gaps(i, task)
 	})
 	samples := []int{59, 3, 41, 7, 8, 9, 10, 50, 51, 52, 53, 13, 14}
-	got, err := l.evaluate(t.Context(), parts(l.data.Graphs, samples))
+	got, err := l.evaluate(t.Context(), newParts(l.data.Graphs, samples))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +243,7 @@ func TestROCAUC(t *testing.T) {
 
 	// Where no task has both classes there is no mean.
 	l = newLearner(t, model.Head{Kind: model.Binary, Outputs: 2}, func(_, task int) float64 { return float64(task) })
-	got, err = l.evaluate(t.Context(), parts(l.data.Graphs, samples))
+	got, err = l.evaluate(t.Context(), newParts(l.data.Graphs, samples))
 	if _, ok := got["roc_auc"]; ok || err != nil || got["one_class"] != 2 {
 		t.Errorf("of one class each: %v, %v", got, err)
 	}
@@ -258,7 +258,7 @@ func TestParts(t *testing.T) {
 		for k := range cap(samples) {
 			samples = append(samples, k*k%60)
 		}
-		many := parts(l.data.Graphs, samples)
+		many := newParts(l.data.Graphs, samples)
 		one := &part{batch: l.batch(samples...).Graphs, samples: samples}
 		if len(many) < 2 {
 			t.Fatalf("%d parts", len(many))

@@ -14,123 +14,172 @@ import (
 
 // Metric is a measure of the predictions for one task.
 type Metric struct {
-	Name    string // in [train.Metrics], behind valid_ or test_ where it is an epoch's
+	Name    string // in [train.Metrics], after valid_ or test_ if it is an epoch's
 	Title   string // in tables
 	Percent bool
-	InUnits bool // is in the unit of the targets
+	InUnits bool // in the unit of the targets
 
-	// of is the metric of predictions p, all of a row's for classes, for targets y without
-	// gaps; NaN where it is undefined.
-	of func(p, y []float64) float64
+	// value returns the metric of predictions p, [n×classes] for classes and [n] otherwise, for
+	// targets y without missing ones. It is NaN where the metric is undefined.
+	value func(p, y []float64) float64
 }
 
-// metrics are those of each kind, the first one first. They are scikit-learn's (of
-// classes, F1 is the macro mean over those that occur or are predicted) and, for Spearman,
-// SciPy's; but R² and the average precision are undefined where the targets are all equal
-// or none is positive, rather than 0 or 1.
-var metrics = map[model.Kind][]Metric{
-	model.Classes: {
-		{"accuracy", "accuracy", true, false, classAccuracy}, {"f1", "F1", true, false, classF1},
-		{"mcc", "MCC", false, false, classMCC}, {"loss", "loss", false, false, logLoss},
-	},
-	model.Binary: {
-		{"roc_auc", "ROC-AUC", true, false, area}, {"average_precision", "AP", true, false, averagePrecision},
-		{"accuracy", "accuracy", true, false, yesOrNo(classAccuracy)}, {"f1", "F1", true, false, positiveF1},
-		{"mcc", "MCC", false, false, yesOrNo(classMCC)},
-	},
-	model.Regression: {
-		{"rmse", "RMSE", false, true, rmse}, {"mae", "MAE", false, true, mae},
-		{"r2", "R²", false, false, rSquared}, {"spearman", "Spearman", false, false, spearman},
-	},
+// The metrics of each kind, the most important first. They are those of scikit-learn (F1 of classes is the macro
+// mean over the classes that occur or are predicted) and, for Spearman, of SciPy. But R² and the average precision
+// are undefined if all targets are equal or none is positive, rather than 0 or 1.
+var (
+	classMetrics = []Metric{
+		{Name: "accuracy", Title: "accuracy", Percent: true, value: classAccuracy},
+		{Name: "f1", Title: "F1", Percent: true, value: classF1},
+		{Name: "mcc", Title: "MCC", value: classMCC},
+		{Name: "loss", Title: "loss", value: logLoss},
+	}
+	binaryMetrics = []Metric{
+		{Name: "roc_auc", Title: "ROC-AUC", Percent: true, value: area},
+		{Name: "average_precision", Title: "AP", Percent: true, value: averagePrecision},
+		{Name: "accuracy", Title: "accuracy", Percent: true, value: ofTwoClasses(classAccuracy)},
+		{Name: "f1", Title: "F1", Percent: true, value: positiveF1},
+		{Name: "mcc", Title: "MCC", value: ofTwoClasses(classMCC)},
+	}
+	regressionMetrics = []Metric{
+		{Name: "rmse", Title: "RMSE", InUnits: true, value: rmse},
+		{Name: "mae", Title: "MAE", InUnits: true, value: mae},
+		{Name: "r2", Title: "R²", value: rSquared},
+		{Name: "spearman", Title: "Spearman", value: spearman},
+	}
+	twoClassMetrics = slices.Insert(slices.Clone(classMetrics), 1,
+		Metric{Name: "roc_auc", Title: "ROC-AUC", Percent: true, value: secondClassArea})
+)
+
+// Metrics returns the metrics of a head's predictions, the most important first.
+func Metrics(h model.Head) []Metric {
+	switch {
+	case h.Kind == model.Binary:
+		return binaryMetrics
+	case h.Kind == model.Regression:
+		return regressionMetrics
+	case h.Outputs == 2:
+		return twoClassMetrics
+	}
+	return classMetrics
 }
 
-// Metrics lists those that targets of a kind are judged by, the first one first.
-func Metrics(k model.Kind) []Metric { return metrics[k] }
-
-// TaskMetric is the name of a metric of a task: of several tasks it ends in the task's.
+// TaskMetric returns the name of a metric of a task: if there are several tasks, it ends in the task's name.
 func TaskMetric(h model.Head, metric string, task int) string {
-	if columns(h) == 1 {
+	if taskCount(h) == 1 {
 		return metric
 	}
 	return metric + " " + h.Columns()[task]
 }
 
-// Score returns the [Metrics] of each task, given predictions [n×Outputs] such as
-// [model.Trained.Predict] makes, and the targets as in [Data]; a metric that is
-// undefined is left out. Classes are one task.
+// Score returns the [Metrics] of each task for predictions [n×Outputs], such as [model.Trained.Predict] makes, and
+// targets as in [Data]. An undefined metric is missing. Classes are one task.
 func Score(h model.Head, predicted, y []float64) []train.Metrics {
-	all := make([]train.Metrics, columns(h))
-	for t := range all {
-		p, known := ofTask(h, predicted, y, t)
-		all[t] = train.Metrics{}
-		for _, m := range metrics[h.Kind] {
-			if len(known) == 0 {
-				break
-			}
-			v := m.of(p, known)
+	scores := make([]train.Metrics, taskCount(h))
+	for task := range scores {
+		scores[task] = train.Metrics{}
+		p, labels := taskColumn(h, predicted, y, task)
+		if len(labels) == 0 {
+			continue
+		}
+		for _, m := range Metrics(h) {
+			v := m.value(p, labels)
 			if m.Percent {
 				v *= 100
 			}
 			if !math.IsNaN(v) && !math.IsInf(v, 0) {
-				all[t][m.Name] = v
+				scores[task][m.Name] = v
 			}
 		}
 	}
-	return all
+	return scores
 }
 
-// Baseline returns what Score takes for a prediction that looks at no graph: the mean of the
-// targets of some samples, or the frequencies of the classes, or of a yes, among them.
+// Baseline returns the predictions [Outputs] of a model that ignores the graph: the mean of the targets of some
+// samples, or the frequencies of their classes, or of 1.
 func (d Data) Baseline(h model.Head, samples []int) []float64 {
-	row := make([]float64, h.Outputs)
-	tasks := columns(h)
 	if h.Kind != model.Classes {
-		row, _ = moments(d.Y, samples, tasks)
-		return row
+		mean, _ := moments(d.Y, samples, taskCount(h))
+		return mean
 	}
+	frequencies := make([]float64, h.Outputs)
 	for _, i := range samples {
-		row[int(d.Y[i])] += 1 / float64(len(samples))
+		frequencies[int(d.Y[i])] += 1 / float64(len(samples))
 	}
-	return row
+	return frequencies
 }
 
-// Confusion counts, for each task, how often each class is predicted for each,
-// [true][predicted]; yes-or-no tasks have the classes no and yes, and numbers none.
-func Confusion(h model.Head, predicted, y []float64) (all [][][]float64) {
-	for t := range columns(h) {
-		switch p, known := ofTask(h, predicted, y, t); {
-		case h.Kind == model.Regression || len(known) == 0:
-			all = append(all, nil)
+// ClassNames returns the names of the rows of a [Confusion] matrix; there are none for regression.
+func ClassNames(h model.Head) []string {
+	switch h.Kind {
+	case model.Classes:
+		return h.ClassValues
+	case model.Binary:
+		return []string{"no", "yes"}
+	}
+	return nil
+}
+
+// Confusion returns a matrix for each task, [true][predicted], with the number of targets of each class for which
+// each class is most probable. Binary tasks have the classes 0 and 1. The matrix of a task without targets is nil,
+// and so are those of regression.
+func Confusion(h model.Head, predicted, y []float64) (matrices [][][]float64) {
+	for task := range taskCount(h) {
+		switch p, labels := taskColumn(h, predicted, y, task); {
+		case h.Kind == model.Regression || len(labels) == 0:
+			matrices = append(matrices, nil)
 		case h.Kind == model.Binary:
-			all = append(all, confusion(twoClasses(p), known))
+			matrices = append(matrices, confusion(twoClasses(p), labels))
 		default:
-			all = append(all, confusion(p, known))
+			matrices = append(matrices, confusion(p, labels))
 		}
 	}
-	return all
+	return matrices
 }
 
-// ofTask returns the predictions for one task and its targets, without gaps.
-func ofTask(h model.Head, predicted, y []float64, t int) (p, known []float64) {
-	tasks := columns(h)
-	width := h.Outputs / tasks // of a task's predictions
-	for i := t; i < len(y); i += tasks {
-		if !math.IsNaN(y[i]) {
-			p, known = append(p, predicted[i*width:(i+1)*width]...), append(known, y[i])
+// SumConfusion adds up the [Confusion] matrices of several test sets, by task. Where all of them are nil, so is the
+// sum.
+func SumConfusion(sets [][][][]float64) (sums [][][]float64) {
+	for _, matrices := range sets {
+		if sums == nil {
+			sums = make([][][]float64, len(matrices))
+		}
+		for task, matrix := range matrices {
+			for i, row := range matrix {
+				if len(sums[task]) <= i {
+					sums[task] = append(sums[task], make([]float64, len(row)))
+				}
+				for j, n := range row {
+					sums[task][i][j] += n
+				}
+			}
 		}
 	}
-	return p, known
+	return sums
+}
+
+// taskColumn returns the predictions for one task, and its targets, without those that are missing.
+func taskColumn(h model.Head, predicted, y []float64, task int) (p, labels []float64) {
+	tasks := taskCount(h)
+	width := h.Outputs / tasks // of a task's predictions
+	for i := task; i < len(y); i += tasks {
+		if !math.IsNaN(y[i]) {
+			p = append(p, predicted[i*width:(i+1)*width]...)
+			labels = append(labels, y[i])
+		}
+	}
+	return p, labels
 }
 
 // tie is how far two outputs, of the order of 1, may differ by the rounding of float32.
 const tie = 1e-5
 
-// settle makes those values [n×Outputs] of a task equal that differ by rounding only, by
-// less than the tolerance at the lesser one: ranks would be noise otherwise.
-func settle(h model.Head, values []float64, tolerance func(v float64) float64) {
-	for t := range h.Outputs {
+// settle makes values [n×outputs] of an output equal if they differ by rounding only: by less than the tolerance at
+// the lesser one. Ranks would be noise otherwise.
+func settle(values []float64, outputs int, tolerance func(v float64) float64) {
+	for k := range outputs {
 		var order []int
-		for i := t; i < len(values); i += h.Outputs {
+		for i := k; i < len(values); i += outputs {
 			order = append(order, i)
 		}
 		slices.SortFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
@@ -138,41 +187,41 @@ func settle(h model.Head, values []float64, tolerance func(v float64) float64) {
 			if k == 0 {
 				continue
 			}
-			if first := values[order[k-1]]; values[i]-first <= tolerance(first) {
-				values[i] = first
+			if lesser := values[order[k-1]]; values[i]-lesser <= tolerance(lesser) {
+				values[i] = lesser
 			}
 		}
 	}
 }
 
-// Settle makes those predictions [n×Outputs] of a task equal that differ by rounding only: ranks would be
-// noise otherwise. They are rounded to float32 as files have them.
+// Settle rounds predictions [n×Outputs] to float32, as files have them, and makes those of an output equal that
+// differ by rounding only. Ranks would be noise otherwise.
 func Settle(h model.Head, p []float64) {
 	for i, v := range p {
 		p[i] = float64(float32(v))
 	}
-	for t := range h.Outputs {
-		one := model.Head{Outputs: 1}
-		column := []float64(nil)
-		for i := t; i < len(p); i += h.Outputs {
+	if h.Kind == model.Classes {
+		return
+	}
+	for k := range h.Outputs {
+		var column []float64
+		for i := k; i < len(p); i += h.Outputs {
 			column = append(column, p[i])
 		}
-		switch h.Kind {
-		case model.Binary:
-			settle(one, column, func(v float64) float64 { return max(tie*v*(1-v), v*0x1p-22) })
-		case model.Regression:
-			settle(one, column, func(v float64) float64 {
-				return max(tie*h.Std[t], math.Abs(v)*0x1p-22)
-			})
-		}
-		for k, v := range column {
-			p[k*h.Outputs+t] = v
+		settle(column, 1, func(v float64) float64 {
+			if h.Kind == model.Binary {
+				return max(tie*v*(1-v), v*0x1p-22)
+			}
+			return max(tie*h.Std[k], math.Abs(v)*0x1p-22)
+		})
+		for i, v := range column {
+			p[i*h.Outputs+k] = v
 		}
 	}
 }
 
-// largest returns the place of the largest value, the first of equal ones.
-func largest(row []float64) int {
+// argmax returns the position of the largest value, the first of equal ones.
+func argmax(row []float64) int {
 	best := 0
 	for k, v := range row {
 		if v > row[best] {
@@ -182,126 +231,138 @@ func largest(row []float64) int {
 	return best
 }
 
-// confusion counts how often each class is predicted for each: [true][predicted].
+// confusion returns how often each class is predicted for each: [true][predicted].
 func confusion(p, y []float64) [][]float64 {
 	classes := len(p) / len(y)
 	c := make([][]float64, classes)
 	for k := range c {
 		c[k] = make([]float64, classes)
 	}
-	for i, want := range y {
-		c[int(want)][largest(p[i*classes:(i+1)*classes])]++
+	for i, label := range y {
+		c[int(label)][argmax(p[i*classes:(i+1)*classes])]++
 	}
 	return c
 }
 
-// margins returns how often each class is predicted, occurs, and is predicted rightly.
-func margins(c [][]float64) (predicted, occurs, right []float64) {
+// margins returns how often each class is predicted, occurs, and is predicted correctly.
+func margins(c [][]float64) (predicted, occurs, correct []float64) {
 	predicted = make([]float64, len(c))
 	occurs = make([]float64, len(c))
-	right = make([]float64, len(c))
+	correct = make([]float64, len(c))
 	for i, row := range c {
-		right[i] = row[i]
+		correct[i] = row[i]
 		for j, n := range row {
 			occurs[i] += n
 			predicted[j] += n
 		}
 	}
-	return predicted, occurs, right
+	return predicted, occurs, correct
 }
 
 func classAccuracy(p, y []float64) float64 {
-	_, _, right := margins(confusion(p, y))
+	_, _, correct := margins(confusion(p, y))
 	sum := 0.0
-	for _, n := range right {
+	for _, n := range correct {
 		sum += n
 	}
 	return sum / float64(len(y))
 }
 
 func classF1(p, y []float64) float64 {
-	predicted, occurs, right := margins(confusion(p, y))
-	var sum, classes float64
-	for k := range right {
+	predicted, occurs, correct := margins(confusion(p, y))
+	sum := 0.0
+	classes := 0.0
+	for k := range correct {
 		if n := predicted[k] + occurs[k]; n > 0 {
-			sum += 2 * right[k] / n
+			sum += 2 * correct[k] / n
 			classes++
 		}
 	}
 	return sum / classes
 }
 
-// classMCC is the correlation coefficient of Gorodkin (2004), of two classes that of
-// Matthews; 0 if only one class occurs or is predicted.
+// classMCC is the correlation coefficient of Gorodkin (2004), which is Matthews' for two classes. It is 0 if only
+// one class occurs or is predicted.
 func classMCC(p, y []float64) float64 {
-	predicted, occurs, right := margins(confusion(p, y))
+	predicted, occurs, correct := margins(confusion(p, y))
 	n := float64(len(y))
-	both := 0.0
-	pp := n * n
-	oo := n * n
-	for k := range right {
-		both += n*right[k] - predicted[k]*occurs[k]
-		pp -= predicted[k] * predicted[k]
-		oo -= occurs[k] * occurs[k]
+	covariance := 0.0
+	predictedVariance := n * n
+	observedVariance := n * n
+	for k := range correct {
+		covariance += n*correct[k] - predicted[k]*occurs[k]
+		predictedVariance -= predicted[k] * predicted[k]
+		observedVariance -= occurs[k] * occurs[k]
 	}
-	if pp == 0 || oo == 0 {
+	if predictedVariance == 0 || observedVariance == 0 {
 		return 0
 	}
-	return both / math.Sqrt(pp*oo)
+	return covariance / math.Sqrt(predictedVariance*observedVariance)
 }
 
 func logLoss(p, y []float64) float64 {
 	sum := 0.0
 	classes := len(p) / len(y)
-	for i, want := range y {
-		sum -= math.Log(max(p[i*classes+int(want)], 0x1p-52))
+	for i, label := range y {
+		sum -= math.Log(max(p[i*classes+int(label)], 0x1p-52))
 	}
 	return sum / float64(len(y))
 }
 
-// yesOrNo is a metric of two classes, of the probabilities of a yes: from 0.5 on it is one.
-func yesOrNo(of func(p, y []float64) float64) func(p, y []float64) float64 {
-	return func(p, y []float64) float64 { return of(twoClasses(p), y) }
+// secondClassArea is the ROC-AUC of two classes.
+func secondClassArea(p, y []float64) float64 {
+	second := make([]float64, len(y))
+	for i := range second {
+		second[i] = p[2*i+1]
+	}
+	return area(second, y)
 }
 
-func twoClasses(p []float64) (both []float64) {
+// ofTwoClasses returns a metric of two classes as one of the probabilities of 1; from 0.5 on, 1 is predicted.
+func ofTwoClasses(metric func(p, y []float64) float64) func(p, y []float64) float64 {
+	return func(p, y []float64) float64 { return metric(twoClasses(p), y) }
+}
+
+// twoClasses returns 1 for the predicted class and 0 for the other, [n×2], of the probabilities of 1.
+func twoClasses(p []float64) (rows []float64) {
 	for _, v := range p {
-		yes := 0.0
 		if v >= 0.5 {
-			yes = 1
+			rows = append(rows, 0, 1)
+		} else {
+			rows = append(rows, 1, 0)
 		}
-		both = append(both, 1-yes, yes)
 	}
-	return both
+	return rows
 }
 
 func positiveF1(p, y []float64) float64 {
-	predicted, occurs, right := margins(confusion(twoClasses(p), y))
-	return 2 * right[1] / max(predicted[1]+occurs[1], 1)
+	predicted, occurs, correct := margins(confusion(twoClasses(p), y))
+	return 2 * correct[1] / max(predicted[1]+occurs[1], 1)
 }
 
 func area(p, y []float64) float64 {
 	v, err := roc.AUC(p, y)
-	if err != nil { // only one class
+	if err != nil { // a single class, or a prediction that is not finite
 		return math.NaN()
 	}
 	return v
 }
 
-// averagePrecision is Σ (R_k − R_{k−1})·P_k over the thresholds, with the precision and the
-// recall at each.
+// averagePrecision is Σ (R_k − R_{k−1})·P_k over the thresholds, with the precision P and the recall R at each.
 func averagePrecision(p, y []float64) float64 {
 	order := make([]int, len(p))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(p[b], p[a]) })
-	var sum, positives, before float64
+	sum := 0.0
+	positives := 0.0
+	counted := 0.0 // positives at the previous threshold
 	for k, i := range order {
 		positives += y[i]
 		if k+1 == len(order) || p[order[k+1]] != p[i] {
-			sum += (positives - before) * positives / float64(k+1)
-			before = positives
+			sum += (positives - counted) * positives / float64(k+1)
+			counted = positives
 		}
 	}
 	return sum / positives
@@ -341,29 +402,31 @@ func rSquared(p, y []float64) float64 {
 	return 1 - squares/total
 }
 
-// spearman is the correlation of the ranks, of which equal values have the mean.
+// spearman is the correlation of the ranks.
 func spearman(p, y []float64) float64 {
-	if constant(p) || constant(y) {
+	if constant(p) || constant(y) || slices.ContainsFunc(p, math.IsNaN) {
 		return math.NaN()
 	}
 	return stat.Correlation(ranks(p), ranks(y), nil)
 }
 
+// ranks returns the rank of each value; equal values have the mean of theirs. No value may be NaN.
 func ranks(x []float64) []float64 {
 	order := make([]int, len(x))
-	ranks := make([]float64, len(x))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(x[a], x[b]) })
-	for i := 0; i < len(order); {
-		j := i
-		for ; j < len(order) && x[order[j]] == x[order[i]]; j++ {
+	ranks := make([]float64, len(x))
+	for first := 0; first < len(order); {
+		end := first + 1 // of the group of equal values
+		for end < len(order) && x[order[end]] == x[order[first]] {
+			end++
 		}
-		for _, k := range order[i:j] {
-			ranks[k] = float64(i+j-1) / 2
+		for _, k := range order[first:end] {
+			ranks[k] = float64(first+end-1) / 2
 		}
-		i = j
+		first = end
 	}
 	return ranks
 }

@@ -14,19 +14,18 @@ import (
 	"github.com/specmatch/specmatch/specmatch/model"
 )
 
-// mostRows bounds the vectors that a linear model is fitted to, and mostLogit the log-odds by which its
-// strength is chosen.
 const (
-	mostRows  = 1 << 14
-	mostLogit = 16
+	maxRows  = 1 << 14 // that a linear model is fitted to
+	maxLogit = 16      // largest log-odds when its regularisation strength is chosen
 )
 
-// mix fits the linear model of [model.Beside], if there is one, to the training part: ridge
-// regression of the standardised numbers, logistic regression of a yes, and of each class against
-// the others. The strength of the penalty is the one with the least loss on the validation part. So
-// is the share w of 0, 0.1 … 1 in the predictions, but halfway back to a half, (w+½)/2: the part is
-// small, and the network's epoch was chosen on it too. Without a validation part the share stays 0.
-// A linear model knows no bounds, and learns from numbers alone.
+// mix fits the linear model of [model.Beside], if there is one, to the training set: ridge regression of the
+// standardised numbers, or logistic regression of 1 or of each class against the others. It has no effect without
+// a validation set. A linear model ignores bounds: it learns from numbers alone.
+//
+// The regularisation strength is the one with the least loss on the validation set. So is the share w of the linear
+// model in the predictions, of 0, 0.1 … 1; but then it is moved halfway to a half, (w+½)/2, since the set is small,
+// and the network's epoch was chosen on it, too.
 func (l *Learner) mix(ctx context.Context) (err error) {
 	defer backend.Recover(&err)
 	x := l.m.Beside
@@ -34,58 +33,18 @@ func (l *Learner) mix(ctx context.Context) (err error) {
 		return nil
 	}
 	h := *l.m.Card.Head
-	train := few(l.data.Train, mostRows)
-	d := probe.Data{Dim: x.Mean.Value.Cols, Tasks: h.Outputs, Kind: probe.Logistic}
-	if h.Kind == model.Regression {
-		d.Kind = probe.Squares
-	}
-	samples := slices.Concat(train, l.data.Valid)
-	d.X = make([]float32, 0, len(samples)*d.Dim)
-	var rows []int // of d
-	for part := range slices.Chunk(samples, 128) {
-		for _, v := range x.Standardise(some(l.data.Graphs, part)) {
-			d.X = append(d.X, float32(v))
-		}
-		for _, i := range part {
-			d.Y = append(d.Y, l.answers(i)...)
-			rows = append(rows, len(rows))
-		}
-	}
 	y, _, bounds := l.data.targets(h, l.data.Valid)
-	shift := l.shift(d.Y[:len(train)*h.Outputs])
-	fit, err := probe.Choose(ctx, d, rows[:len(train)], rows[len(train):], func(p, _ []float64) float64 {
-		if d.Kind == probe.Logistic {
-			for i, v := range p {
-				p[i] = max(-mostLogit, min(mostLogit, math.Log(v)-math.Log1p(-v))) + shift[i%h.Outputs]
-			}
-		}
-		return -l.meanLoss(h.Mix(1, p, p), y, bounds)
-	})
-	if err != nil {
+	if err := l.fitLinear(ctx, y, bounds); err != nil {
 		return err
 	}
-	w := make([]float64, len(fit.W))
-	b := fit.Intercept
-	for i, v := range fit.W {
-		w[i] = float64(v)
-		if d.Kind == probe.Squares {
-			w[i] *= fit.Std[i%h.Outputs]
-		}
-	}
-	if d.Kind == probe.Squares {
-		floats.Mul(b, fit.Std)
-		floats.Add(b, fit.Mean)
-	}
-	floats.Add(b, shift)
-	l.be.Upload(x.Linear.W.Value, w)
-	l.be.Upload(x.Linear.B.Value, b)
 
 	var network, linear []float64
 	t := autodiff.NewInference(l.be)
 	defer t.Reset()
 	for _, p := range l.parts["valid_"] {
 		s, z := l.outputs(t, p.batch, p.samples, nn.Eval)
-		network, linear = append(network, s.Data()...), append(linear, x.Linear.Of(z).Data()...)
+		network = append(network, s.Data()...)
+		linear = append(linear, x.Linear.Forward(z).Data()...)
 		t.Reset()
 	}
 	best := 0.5
@@ -101,49 +60,102 @@ func (l *Learner) mix(ctx context.Context) (err error) {
 	return nil
 }
 
-// answers returns what the outputs of the linear model are fitted to, of sample i: NaN where
-// nothing is known.
-func (l *Learner) answers(i int) []float64 {
+// fitLinear fits the linear model to the training set, and chooses its strength by the validation targets.
+func (l *Learner) fitLinear(ctx context.Context, validY []float64, validBounds []int8) error {
+	x := l.m.Beside
 	h := *l.m.Card.Head
-	y := l.data.exact(i, columns(h))
+	d := probe.Data{Dim: x.Mean.Value.Cols, Tasks: h.Outputs, Kind: probe.Logistic}
+	if h.Kind == model.Regression {
+		d.Kind = probe.Squares
+	}
+	trained := thin(l.data.Train, maxRows)
+	samples := slices.Concat(trained, l.data.Valid)
+	d.X = make([]float32, 0, len(samples)*d.Dim)
+	var rows []int // of d
+	for part := range slices.Chunk(samples, 128) {
+		for _, v := range x.Standardise(pick(l.data.Graphs, part)) {
+			d.X = append(d.X, float32(v))
+		}
+		for _, i := range part {
+			d.Y = append(d.Y, l.linearTargets(i)...)
+			rows = append(rows, len(rows))
+		}
+	}
+	shift := l.shift(d.Y[:len(trained)*h.Outputs])
+	score := func(p, _ []float64) float64 {
+		if d.Kind == probe.Logistic {
+			for i, v := range p {
+				logit := math.Log(v) - math.Log1p(-v)
+				p[i] = max(-maxLogit, min(maxLogit, logit)) + shift[i%h.Outputs]
+			}
+		}
+		return -l.meanLoss(h.Mix(1, p, p), validY, validBounds)
+	}
+	fit, err := probe.Choose(ctx, d, rows[:len(trained)], rows[len(trained):], score)
+	if err != nil {
+		return err
+	}
+
+	weights := make([]float64, len(fit.W))
+	bias := fit.Intercept
+	for i, v := range fit.W {
+		weights[i] = float64(v)
+		if d.Kind == probe.Squares {
+			weights[i] *= fit.Std[i%h.Outputs]
+		}
+	}
+	if d.Kind == probe.Squares {
+		floats.Mul(bias, fit.Std)
+		floats.Add(bias, fit.Mean)
+	}
+	floats.Add(bias, shift)
+	l.be.Upload(x.Linear.W.Value, weights)
+	l.be.Upload(x.Linear.B.Value, bias)
+	return nil
+}
+
+// linearTargets returns what the outputs of the linear model are fitted to for sample i; NaN is a missing target.
+func (l *Learner) linearTargets(i int) []float64 {
+	h := *l.m.Card.Head
+	y := l.data.exact(i, taskCount(h))
 	switch h.Kind {
 	case model.Classes:
-		class := int(y[0])
-		y = make([]float64, h.Outputs)
-		y[class] = 1
+		oneHot := make([]float64, h.Outputs)
+		oneHot[int(y[0])] = 1
+		return oneHot
 	case model.Regression:
-		for t := range y {
-			y[t] = (y[t] - h.Mean[t]) / h.Std[t]
+		for task := range y {
+			y[task] = (y[task] - h.Mean[task]) / h.Std[task]
 		}
 	}
 	return y
 }
 
-// shift returns what makes log-odds, of models that are fitted to answers y [n×Outputs], those of
-// classes that are equally frequent, if the loss is weighed so: the odds of a prior are a factor of
-// them.
+// shift returns what to add to the log-odds of each output to make its classes equally frequent, if the loss is
+// balanced: the odds of the prior are a factor of the odds. y [n×Outputs] are the targets of the fit.
 func (l *Learner) shift(y []float64) []float64 {
-	n := l.m.Card.Head.Outputs
-	shift := make([]float64, n)
+	outputs := l.m.Card.Head.Outputs
+	shift := make([]float64, outputs)
 	if l.weights == nil {
 		return shift
 	}
-	others := 1.0 // classes beside one of them
+	others := 1.0 // classes against one of them
 	if l.m.Card.Head.Kind == model.Classes {
-		others = float64(n - 1)
+		others = float64(outputs - 1)
 	}
-	for t := range shift {
-		var yes, no float64
-		for i := t; i < len(y); i += n {
+	for k := range shift {
+		ones := 0.0
+		zeros := 0.0
+		for i := k; i < len(y); i += outputs {
 			switch y[i] {
 			case 1:
-				yes++
+				ones++
 			case 0:
-				no++
+				zeros++
 			}
 		}
-		if yes > 0 && no > 0 {
-			shift[t] = math.Log(no / yes / others)
+		if ones > 0 && zeros > 0 {
+			shift[k] = math.Log(zeros / ones / others)
 		}
 	}
 	return shift

@@ -8,11 +8,12 @@ import (
 
 // Recipe is how a model of molecules is made and fitted.
 type Recipe struct {
-	Atoms          string // the categories that a new encoder sees
+	Atoms          string // the one-hot features that a new encoder sees
 	Hidden, Layers int    // of a new encoder
 	Dropout        float64
-	// Features are those beside the encoder's vector, in the words of package apply, and Beside is
-	// the width of their layer. With Linear a linear model of them takes part in the predictions.
+	// Features are those that the head sees next to the encoder's vector, by their names in package
+	// apply. Beside is the width of their layer. With Linear, a linear model of them takes part in the
+	// predictions.
 	Features []string
 	Beside   int
 	Linear   bool
@@ -21,8 +22,7 @@ type Recipe struct {
 	Rate, Average           float64
 }
 
-// Molecules is the recipe unless one is told otherwise. What was tried is on the page of
-// specmatch/cmd/specmatch.
+// Molecules is the default recipe. The page of specmatch/cmd/specmatch says what was tried.
 var Molecules = Recipe{
 	Atoms:    "rich",
 	Hidden:   128,
@@ -38,8 +38,8 @@ var Molecules = Recipe{
 	Average:  0.99,
 }
 
-// Architecture returns the encoder of the recipe: numbers may grow with the size of a molecule, and are
-// read from the sum over its atoms.
+// Architecture returns the encoder of the recipe. For regression it sums over the atoms, since a number may grow
+// with the size of a molecule.
 func (r Recipe) Architecture(kind model.Kind) gnn.Architecture {
 	a := gnn.Architecture{
 		Kind:    gnn.KindChemGIN,

@@ -8,14 +8,14 @@ import (
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
-// Result is how a fit has gone.
+// Result is the course of a fit.
 type Result struct {
 	Seconds float64
 	Epochs  []train.Metrics // see the comment of the package
-	Best    int             `json:",omitempty"` // epoch whose weights are kept, from 1; 0 is the last
+	Best    int             `json:",omitempty"` // the epoch whose weights are kept, from 1; 0 is the last
 }
 
-// Check returns an error unless there is something to report.
+// Check returns an error if there is nothing to report.
 func (r *Result) Check() error {
 	if len(r.Epochs) == 0 {
 		return errors.New("no epochs")
@@ -23,7 +23,7 @@ func (r *Result) Check() error {
 	return nil
 }
 
-// Series returns a metric of every epoch; NaN where one lacks it.
+// Series returns a metric of every epoch; NaN where it is missing.
 func (r Result) Series(metric string) []float64 {
 	values := make([]float64, len(r.Epochs))
 	for e, m := range r.Epochs {
@@ -40,21 +40,21 @@ func (r Result) Kept() train.Metrics {
 	return r.Epochs[len(r.Epochs)-1]
 }
 
-// Fit trains l by [train.Run], gives the model the weights that [Learner.Best] chooses and the
-// linear model that [specmatch.Beside] may have, and closes l. The metrics are the network's alone.
-// each, if it is not nil, sees the progress.
+// Fit trains l by [train.Run], restores the weights that [Learner.Best] chooses, fits the linear model of
+// [model.Beside], if there is one, and closes l. The metrics are those of the network alone. report is called with
+// the progress; it may be nil.
 func (l *Learner) Fit(
-	ctx context.Context, o train.Options, each func(train.Progress) error,
+	ctx context.Context, o train.Options, report func(train.Progress) error,
 ) (r Result, err error) {
 	defer l.Close()
 	p, err := train.Run(ctx, l, o, func(p train.Progress) error {
 		if p.Ended {
 			r.Epochs = append(r.Epochs, p.Metrics)
 		}
-		if each == nil {
+		if report == nil {
 			return nil
 		}
-		return each(p)
+		return report(p)
 	})
 	r.Seconds = p.Seconds
 	if err == nil {

@@ -12,25 +12,28 @@ import (
 	"github.com/specmatch/specmatch/specmatch/model"
 )
 
-// anyGaps are the texts of a missing target, in lower case: those of pandas and R.
+// anyGaps are the texts of a missing target of any kind, in lower case: those of pandas and R.
 var anyGaps = []string{
 	"", "nan", "-nan", "na", "n/a", "<na>", "#na", "#n/a", "#n/a n/a", "null", "none", "1.#ind",
 	"-1.#ind", "1.#qnan", "-1.#qnan",
 }
 
-// numberGaps are more of them, where targets are numbers; a class may be called so.
+// numberGaps are further texts of a missing number; a class may have such a name.
 var numberGaps = []string{"-", "--", "–", ".", "?", "n.d.", "n.d", "nd", "n.a.", "n.a", "missing"}
 
-// maxTarget bounds targets, which models see and files have as float32.
+// maxTarget bounds targets, which models and files hold as float32.
 const maxTarget = 1e37
+
+// sides are the signs of bounds, as in [Data].
+var sides = map[string]int8{">": 1, "≥": 1, "<": -1, "≤": -1}
 
 var (
 	bound        = regexp.MustCompile(`^([<>≤≥~≈])=?\s*([-+]?[0-9.].*)`)
 	decimalComma = regexp.MustCompile(`^[-+]?[0-9]+,[0-9]+$`)
 )
 
-// number reads a target that is a number, NaN for a gap.
-func number(text string) (y float64, ok bool) {
+// parseNumber reads a target that is a number; NaN is a missing one.
+func parseNumber(text string) (y float64, ok bool) {
 	if lower := strings.ToLower(text); slices.Contains(anyGaps, lower) || slices.Contains(numberGaps, lower) {
 		return math.NaN(), true
 	}
@@ -38,10 +41,10 @@ func number(text string) (y float64, ok bool) {
 	return y, err == nil && !math.IsInf(y, 0)
 }
 
-// Target reads a target of a head from a text, NaN for a gap or a bound.
+// Target reads a target of a head from a text; it is NaN if it is missing or a bound.
 func Target(h model.Head, text string) (float64, error) {
 	text = strings.TrimSpace(text)
-	y, ok := number(text)
+	y, ok := parseNumber(text)
 	switch {
 	case h.Kind == model.Classes && slices.Contains(anyGaps, strings.ToLower(text)):
 		return math.NaN(), nil
@@ -54,19 +57,19 @@ func Target(h model.Head, text string) (float64, error) {
 		ok = ok && (y == 0 || y == 1 || math.IsNaN(y))
 	}
 	if !ok {
-		return y, fmt.Errorf("%q is no target of the model", text)
+		return y, fmt.Errorf("%q is not a target of the model", text)
 	}
 	return y, nil
 }
 
-// kind returns the kind of the targets by their values: a text among numbers is a mistake,
-// which reading them reports.
-func (x *Examples) kind() model.Kind {
+// guessKind returns the kind of the targets by their values. A text among numbers is a mistake, which readNumbers
+// reports.
+func (x *Examples) guessKind() model.Kind {
 	kind := model.Binary
 	numbers := 0
 	texts := 0
-	x.values(func(_ *records.Record, _, text string) error {
-		y, ok := number(text)
+	x.eachTarget(func(_ *records.Record, _, text string) {
+		y, ok := parseNumber(text)
 		switch {
 		case !ok && bound.MatchString(text):
 			numbers++
@@ -81,9 +84,8 @@ func (x *Examples) kind() model.Kind {
 				kind = model.Regression
 			}
 		case !slices.Contains(anyGaps, strings.ToLower(text)):
-			texts++ // "-" beside "+" is a class
+			texts++ // "-" next to "+" is a class
 		}
-		return nil
 	})
 	if texts > numbers {
 		return model.Classes
@@ -91,30 +93,25 @@ func (x *Examples) kind() model.Kind {
 	return kind
 }
 
-// numbers fills Y with the targets of yes-or-no tasks or a regression. Those that cannot be
-// one are counted, and the first is named.
-func (x *Examples) numbers() error {
+// readNumbers fills Y with the targets of binary tasks or regression. The error names the first value that cannot
+// be one, and counts the others.
+func (x *Examples) readNumbers() error {
 	x.Head = model.Head{Kind: x.Kind, Outputs: len(x.Targets), Tasks: x.Targets}
 	var first error
 	wrong := 0
-	x.values(func(r *records.Record, target, text string) error {
-		y, ok := number(text)
+	x.eachTarget(func(r *records.Record, target, text string) {
+		y, ok := parseNumber(text)
 		side := int8(0)
 		if m := bound.FindStringSubmatch(text); m != nil && x.Task.Bounds && x.Kind == model.Regression {
-			y, ok = number(m[2])
-			side = map[string]int8{
-				">": 1,
-				"≥": 1,
-				"<": -1,
-				"≤": -1,
-			}[m[1]]
+			y, ok = parseNumber(m[2])
+			side = sides[m[1]]
 			ok = ok && side != 0
 		}
 		reason := ""
 		switch {
 		case !ok && bound.MatchString(text):
 			reason = "is a bound and not a number; write the number alone, leave the target empty, make " +
-				"classes of it, or ask for bounds"
+				"classes of it, or ask for bounds (-bounds)"
 		case !ok && decimalComma.MatchString(text):
 			reason = "has a decimal comma; write a point"
 		case !ok:
@@ -122,7 +119,7 @@ func (x *Examples) numbers() error {
 		case math.Abs(y) > maxTarget:
 			reason = fmt.Sprintf("is beyond %g; take another unit or the logarithm", float64(maxTarget))
 		case x.Kind == model.Binary && y != 0 && y != 1 && !math.IsNaN(y):
-			reason = "is not it; want 0, 1 or nothing (kind regression takes numbers, kind classes texts)"
+			reason = "is no binary target; want 0, 1 or nothing (kind regression takes numbers, kind classes texts)"
 		}
 		if reason != "" {
 			wrong++
@@ -133,7 +130,6 @@ func (x *Examples) numbers() error {
 		}
 		x.Y = append(x.Y, y)
 		x.Bounds = append(x.Bounds, side)
-		return nil
 	})
 	if !slices.ContainsFunc(x.Bounds, func(b int8) bool { return b != 0 }) {
 		x.Bounds = nil
@@ -144,31 +140,23 @@ func (x *Examples) numbers() error {
 	return first
 }
 
-// classes fills Y with the numbers of classes.
-func (x *Examples) classes() error {
+// readClasses fills Y with the numbers of classes.
+func (x *Examples) readClasses() error {
 	if len(x.Targets) > 1 {
 		return fmt.Errorf("finetune: %s: %w", strings.Join(x.Targets, ","), ErrSeveral)
 	}
 	var texts []string
-	x.values(func(_ *records.Record, _, text string) error {
+	x.eachTarget(func(_ *records.Record, _, text string) {
 		if slices.Contains(anyGaps, strings.ToLower(text)) {
 			text = ""
 		}
 		texts = append(texts, text)
-		return nil
 	})
 	classes := records.Classes(texts)
 	if len(classes) < 2 || len(classes) > len(texts)/2 {
 		return fmt.Errorf("%s: column %s has %d different values in %d records, such as %q, which cannot "+
-			"be classes; is the column "+
-			"a name or an "+
-			"id?",
-			x.path,
-			x.Targets[0],
-			len(classes),
-			len(texts),
-			classes[:min(3, len(classes))],
-		)
+			"be classes; is the column a name or an id?",
+			x.path, x.Targets[0], len(classes), len(texts), classes[:min(3, len(classes))])
 	}
 	x.Head = model.Head{Kind: model.Classes, Outputs: len(classes), ClassValues: classes}
 	for _, text := range texts {
@@ -181,8 +169,7 @@ func (x *Examples) classes() error {
 	return nil
 }
 
-// Summary says in a line what the targets are: their kind, how many are missing, and what
-// else they might be.
+// Summary describes the targets in a line: their kind, how many are missing, and what else they might be.
 func (x *Examples) Summary() string {
 	missing := 0
 	values := map[float64]bool{}
@@ -210,11 +197,40 @@ func (x *Examples) Summary() string {
 	}
 	switch n := len(values); {
 	case x.Kind == model.Regression && n == 1:
-		text += "; all have one value, so that there is nothing to learn"
+		text += "; all have the same value, so there is nothing to learn"
 	case x.Kind == model.Regression && n == 2:
-		text += "; they have two values only: write 0 and 1 for yes-or-no targets, or ask for kind classes"
+		text += "; they have two values only: write 0 and 1 for binary targets, or ask for kind classes"
 	case x.Kind == model.Regression && n == 3 && whole:
 		text += "; they have three values only: ask for kind classes if they are such"
 	}
+	if names := x.binaryAmongNumbers(); names != nil {
+		text += fmt.Sprintf("; %s has 0 and 1 only and is fitted as a number: predict it in a run of its own",
+			strings.Join(names, ", "))
+	}
 	return text
+}
+
+// binaryAmongNumbers returns the targets that have the values 0 and 1 only, next to others that have more.
+func (x *Examples) binaryAmongNumbers() (names []string) {
+	if x.Kind != model.Regression {
+		return nil
+	}
+	for task, name := range x.Targets {
+		values := map[float64]bool{}
+		for i := task; i < len(x.Y); i += len(x.Targets) {
+			if !math.IsNaN(x.Y[i]) {
+				values[x.Y[i]] = true
+			}
+			if len(values) > 2 {
+				break
+			}
+		}
+		if len(values) == 2 && values[0] && values[1] {
+			names = append(names, name)
+		}
+	}
+	if len(names) == len(x.Targets) { // asked for by -kind
+		return nil
+	}
+	return names
 }

@@ -13,22 +13,22 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
-// Numbers describes what a head sees of a graph beside its embedding. It can be stored as JSON.
+// Numbers describes the numbers of a graph that a head sees next to its embedding. It can be stored as JSON.
 type Numbers struct {
-	// Features are how Graph.Globals is made, in the words of package apply.
+	// Features are the parts of Graph.Globals, by their names in package apply.
 	Features []string `json:"features"`
-	Size     int      `json:"size"`   // of Graph.Globals
-	Hidden   int      `json:"hidden"` // the width of the layer that it goes through
+	Size     int      `json:"size"`   // length of Graph.Globals
+	Hidden   int      `json:"hidden"` // width of the layer that they pass
 	// Linear says that a linear model of the numbers takes part in the predictions.
 	Linear bool `json:"linear,omitempty"`
 }
 
-// Beside gives the head of a model numbers of the whole graph, such as descriptors of a molecule,
-// beside its embedding:
+// Beside gives the head of a model numbers of the whole graph, such as descriptors of a molecule, next to its
+// embedding h:
 //
 //	h ⊕ ReLU(z·W + b),  z = ((v - Mean)∘Scale, clipped at ±6),  v = sign(x)·ln(1+|x|) of Graph.Globals x
 //
-// and mixes what the head says with what a linear model of z says; see [Head.Mix].
+// It mixes the outputs of the head with those of a linear model of z; see [Head.Mix].
 type Beside struct {
 	Mean, Scale *nn.Buffer // [1×Size]; see [Beside.Fit]
 	Hidden      *nn.Linear // [Size×Hidden]
@@ -36,7 +36,7 @@ type Beside struct {
 	Linear      *Linear // nil unless [Numbers.Linear]
 }
 
-// Linear is a linear model z·W + b. Package finetune fits it; until then its share is 0.
+// Linear is a linear model z·W + b. Package finetune fits it; until then, its share is 0.
 type Linear struct {
 	W     *nn.Buffer // [Size×Outputs]
 	B     *nn.Buffer // [1×Outputs]
@@ -44,36 +44,32 @@ type Linear struct {
 }
 
 const (
-	beside    = "beside"
-	mostSize  = 1 << 17
-	clipAbove = 6
+	beside  = "beside" // prefix of the tensors' names
+	maxSize = 1 << 17  // of Numbers
+	maxZ    = 6        // z is clipped at ±maxZ
 )
 
+// check returns an error unless the sizes are in range.
 func (n Numbers) check() error {
-	if len(n.Features) == 0 || n.Size < 1 || n.Size > mostSize || n.Hidden < 1 || n.Hidden > mostSize {
-		return fmt.Errorf("a head that sees %d numbers of the features %q by way of %d",
+	if len(n.Features) == 0 || n.Size < 1 || n.Size > maxSize || n.Hidden < 1 || n.Hidden > maxSize {
+		return fmt.Errorf("a head that sees %d numbers of the features %q through a layer of width %d",
 			n.Size, n.Features, n.Hidden)
 	}
 	return nil
 }
 
-// accepts returns an error unless graphs have these numbers.
+// accepts returns an error unless each graph has these numbers.
 func (n *Numbers) accepts(graphs []*graph.Graph) error {
 	for i, g := range graphs {
 		if n != nil && len(g.Globals) != n.Size {
-			return fmt.Errorf(
-				"specmatch: graph %d has %d numbers beside it, and the model wants the %d of %q",
-				i,
-				len(g.Globals),
-				n.Size,
-				n.Features,
-			)
+			return fmt.Errorf("specmatch: graph %d has %d global numbers, but the model needs the %d of %q",
+				i, len(g.Globals), n.Size, n.Features)
 		}
 	}
 	return nil
 }
 
-// newBeside returns an untrained layer of a head with some outputs. Its masks are drawn by a seed of rng.
+// newBeside returns an untrained Beside of a head with this many outputs. rng also seeds the masks of dropout.
 func newBeside(be backend.Backend, n Numbers, outputs int, dropout float64, rng *rand.Rand) *Beside {
 	x := &Beside{
 		Mean:   nn.NewBuffer(be, beside+".mean", 1, n.Size, 0),
@@ -93,18 +89,19 @@ func newBeside(be backend.Backend, n Numbers, outputs int, dropout float64, rng 
 	return x
 }
 
-// buffers returns all that training by gradients leaves as it is.
+// buffers returns the tensors that gradients do not change.
 func (x *Beside) buffers() []*nn.Buffer {
 	if x == nil {
 		return nil
 	}
-	all := []*nn.Buffer{x.Mean, x.Scale}
+	buffers := []*nn.Buffer{x.Mean, x.Scale}
 	if l := x.Linear; l != nil {
-		all = append(all, l.W, l.B, l.Share)
+		buffers = append(buffers, l.W, l.B, l.Share)
 	}
-	return all
+	return buffers
 }
 
+// signedLog returns sign(x)·ln(1+|x|).
 func signedLog(x float32) float64 {
 	switch {
 	case x == 0:
@@ -115,9 +112,9 @@ func signedLog(x float32) float64 {
 	return math.Log1p(float64(x))
 }
 
-// Fit standardises by some graphs: Mean is that of v, and Scale one over its standard deviation, if
-// that is more than 1, or 0 where it is constant. What varies less, as the count of a part that few
-// molecules have, keeps its size: made large it is what a fit learns by heart.
+// Fit sets Mean to the mean of v over some graphs, and Scale to the inverse of its standard deviation, but to at most
+// 1, and to 0 where v is constant. A number that varies less, such as the count of a rare substructure, keeps its
+// size: enlarged, it is what a fit overfits to.
 func (x *Beside) Fit(graphs []*graph.Graph, samples []int) {
 	be := x.Hidden.W.Backend()
 	size := x.Mean.Value.Cols
@@ -156,15 +153,15 @@ func (x *Beside) Standardise(graphs []*graph.Graph) []float64 {
 	for i, g := range graphs {
 		row := z[i*size : (i+1)*size]
 		for k, v := range g.Globals {
-			row[k] = max(-clipAbove, min(clipAbove, (signedLog(v)-mean[k])*scale[k]))
+			row[k] = max(-maxZ, min(maxZ, (signedLog(v)-mean[k])*scale[k]))
 		}
 	}
 	return z
 }
 
-// Forward returns what the head sees [n×width] of embeddings [n×Width] of n graphs, and z; of a nil
-// Beside the embeddings alone.
-func (x *Beside) Forward(h *autodiff.Var, graphs []*graph.Graph, mode nn.Mode) (seen, z *autodiff.Var) {
+// Forward returns the input of the head [n×width] for n graphs with embeddings h [n×Width], and z [n×Size]. A nil
+// Beside returns the embeddings alone.
+func (x *Beside) Forward(h *autodiff.Var, graphs []*graph.Graph, mode nn.Mode) (input, z *autodiff.Var) {
 	if x == nil {
 		return h, nil
 	}
@@ -172,7 +169,7 @@ func (x *Beside) Forward(h *autodiff.Var, graphs []*graph.Graph, mode nn.Mode) (
 	return autodiff.ConcatCols(h, x.Dropout.Forward(x.Hidden.ForwardReLU(z), mode)), z
 }
 
-// share returns that of the linear model.
+// share returns the share of the linear model in the predictions.
 func (x *Beside) share() float64 {
 	var share [1]float64
 	if x != nil && x.Linear != nil {
@@ -181,20 +178,20 @@ func (x *Beside) share() float64 {
 	return share[0]
 }
 
-// Of returns z·W + b [n×Outputs]: numbers as the network has them, the log-odds of a yes, or of each
-// class against the others.
-func (l *Linear) Of(z *autodiff.Var) *autodiff.Var {
+// Forward returns z·W + b [n×Outputs]: standardised numbers, the log-odds of 1, or of each class against the others.
+func (l *Linear) Forward(z *autodiff.Var) *autodiff.Var {
 	t := z.Tape()
 	return z.MatMul(t.Const(l.W.Value)).AddRow(t.Const(l.B.Value))
 }
 
-// Mix returns the outputs of the mixture p = (1-share)·p₁ + share·p₂ of the predictions of a
-// network with the outputs s and of a linear model with z·W + b, both [n×Outputs]: p are numbers or
-// probabilities. Those of the linear model's classes are divided by their sum. The outputs of the
-// mixture are its numbers, log-odds or logarithms.
+// Mix returns the outputs of the mixture p = (1-share)·p₁ + share·p₂, where p₁ are the predictions of a network with
+// the outputs s, and p₂ those of a linear model with the outputs linear, both [n×Outputs]. Predictions are numbers or
+// probabilities; those of the linear model's classes are divided by their sum. The outputs of the mixture are numbers,
+// log-odds or logarithms of probabilities.
 func (h Head) Mix(share float64, s, linear []float64) []float64 {
 	mixed := make([]float64, len(s))
-	a, b := math.Log1p(-share), math.Log(share)
+	logNetwork := math.Log1p(-share)
+	logLinear := math.Log(share)
 	switch h.Kind {
 	case Regression:
 		for i := range s {
@@ -202,20 +199,21 @@ func (h Head) Mix(share float64, s, linear []float64) []float64 {
 		}
 	case Binary:
 		for i := range s {
-			yes := logSum(a+logSigmoid(s[i]), b+logSigmoid(linear[i]))
-			mixed[i] = yes - logSum(a+logSigmoid(-s[i]), b+logSigmoid(-linear[i]))
+			logOne := logSum(logNetwork+logSigmoid(s[i]), logLinear+logSigmoid(linear[i]))
+			logZero := logSum(logNetwork+logSigmoid(-s[i]), logLinear+logSigmoid(-linear[i]))
+			mixed[i] = logOne - logZero
 		}
 	default:
-		for at := 0; at < len(s); at += h.Outputs {
-			network := s[at : at+h.Outputs]
-			ofEach := make([]float64, h.Outputs)
-			for c, v := range linear[at : at+h.Outputs] {
-				ofEach[c] = logSigmoid(v)
+		for start := 0; start < len(s); start += h.Outputs {
+			row := s[start : start+h.Outputs]
+			logs := make([]float64, h.Outputs) // of the linear model's probabilities, before they are divided
+			for c, v := range linear[start : start+h.Outputs] {
+				logs[c] = logSigmoid(v)
 			}
-			all := floats.LogSumExp(network)
-			allEach := floats.LogSumExp(ofEach)
-			for c := range network {
-				mixed[at+c] = logSum(a+network[c]-all, b+ofEach[c]-allEach)
+			rowSum := floats.LogSumExp(row)
+			logsSum := floats.LogSumExp(logs)
+			for c := range row {
+				mixed[start+c] = logSum(logNetwork+row[c]-rowSum, logLinear+logs[c]-logsSum)
 			}
 		}
 	}

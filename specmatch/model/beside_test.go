@@ -93,7 +93,7 @@ func TestBeside(t *testing.T) {
 		t.Errorf("predictions of the file %v, want %v (%v)", y, want, err)
 	}
 	graphs[2].Globals = nil
-	const refused = "graph 2 has 0 numbers beside it, and the model wants the 3 of [\"descriptors\"]"
+	const refused = "graph 2 has 0 global numbers, but the model needs the 3 of [\"descriptors\"]"
 	if _, err := back.Predict(t.Context(), graphs); err == nil || !strings.Contains(err.Error(), refused) {
 		t.Error(err)
 	}

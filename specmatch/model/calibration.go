@@ -6,41 +6,38 @@ import (
 	"slices"
 )
 
-// Calibration is what a model knows of its errors on records that it was not trained on, and
-// where those lie that it was trained on. Package finetune makes it.
+// Calibration holds a model's errors on records that it was not trained on, and embeddings of those that it was
+// trained on. Package finetune makes it.
 //
-// Split conformal prediction (Vovk et al. 2005; Lei et al. 2018) needs scores of such records,
-// of how strange an answer is beside its prediction: |y − prediction| for a number, and one
-// less the probability of the answer otherwise. The interval, or the set of answers, that
-// scores at most the ⌈(n+1)·level⌉-th of n scores then has the answer with at least the
-// probability level, over records like these; it says nothing of others.
+// Split conformal prediction (Vovk et al. 2005; Lei et al. 2018) scores how far an answer is from its prediction:
+// |y − prediction| for a number, and one minus the probability of the answer otherwise. The interval or set of answers
+// that score at most the ⌈(n+1)·level⌉-th of n scores holds the true answer with at least the probability level, for
+// records like those that were scored.
 type Calibration struct {
-	// Scores are ascending, for each task; classes are one. At most a thousand stand for Of
-	// scores: those that are dropped have the next larger one in their place.
+	// Scores are the scores of each task, ascending; classes are one task. At most a thousand represent
+	// the Count scores of a task: the next larger one stands for each that was dropped.
 	Scores [][]float32 `json:"scores"`
-	Of     []int       `json:"of"`
-	// Near are embeddings of records that were trained on, [n×width]: byte b in column k is
-	// Low[k] + Step[k]·b. Unit is the median, over the other records, of the distance to the
-	// nearest.
+	Count  []int       `json:"of"`
+	// Near are embeddings of training records, [n×width]: byte b in column k stands for
+	// Low[k] + Step[k]·b. Unit is the median distance of the other records to the nearest of them.
 	Near []byte    `json:"near,omitempty"`
 	Low  []float32 `json:"low,omitempty"`
 	Step []float32 `json:"step,omitempty"`
 	Unit float64   `json:"unit,omitempty"`
 }
 
-// The most scores of a task, and embeddings.
 const (
-	mostScores = 1000
-	mostNear   = 512
+	maxScores = 1000 // of a task
+	maxNear   = 512  // embeddings
 )
 
-// NewCalibration returns the calibration of scores by task, of some embeddings that were
-// trained on, and of others, both [n×width].
+// NewCalibration returns the calibration for scores by task, and for embeddings [n×width] of training records and of
+// others.
 func NewCalibration(scores [][]float64, trained, others []float64, width int) *Calibration {
 	c := new(Calibration)
 	for _, s := range scores {
 		s = slices.Sorted(slices.Values(s))
-		m := min(len(s), mostScores)
+		m := min(len(s), maxScores)
 		kept := make([]float32, m)
 		for j := range kept {
 			v := s[((j+1)*len(s)+m-1)/m-1]
@@ -50,28 +47,9 @@ func NewCalibration(scores [][]float64, trained, others []float64, width int) *C
 			}
 		}
 		c.Scores = append(c.Scores, kept)
-		c.Of = append(c.Of, len(s))
+		c.Count = append(c.Count, len(s))
 	}
-	n := len(trained) / width
-	some := min(n, mostNear)
-	c.Low = make([]float32, width)
-	c.Step = make([]float32, width)
-	c.Near = make([]byte, some*width)
-	for k := range width {
-		low, high := math.Inf(1), math.Inf(-1)
-		for i := range some {
-			v := trained[i*n/some*width+k]
-			low, high = min(low, v), max(high, v)
-		}
-		c.Low[k], c.Step[k] = float32(low), float32((high-low)/255)
-		for i := range some {
-			if c.Step[k] > 0 {
-				c.Near[i*width+k] = byte(math.Round(min(
-					255, (trained[i*n/some*width+k]-low)/float64(c.Step[k]),
-				)))
-			}
-		}
-	}
+	c.compress(trained, width)
 	c.Unit = 1
 	if d := slices.Sorted(slices.Values(c.Distances(others))); len(d) > 0 && d[len(d)/2] > 0 {
 		c.Unit = d[len(d)/2]
@@ -79,47 +57,71 @@ func NewCalibration(scores [][]float64, trained, others []float64, width int) *C
 	return c
 }
 
-// Distances returns how far embeddings [n×width] are from the nearest that was trained on, in
-// units of what is usual: 1 is the median of the records that were validated on.
+// compress notes some of the embeddings [n×width], evenly chosen, in a byte for each value.
+func (c *Calibration) compress(embeddings []float64, width int) {
+	n := len(embeddings) / width
+	rows := min(n, maxNear)
+	value := func(row, k int) float64 { return embeddings[row*n/rows*width+k] }
+	c.Low = make([]float32, width)
+	c.Step = make([]float32, width)
+	c.Near = make([]byte, rows*width)
+	for k := range width {
+		low, high := math.Inf(1), math.Inf(-1)
+		for i := range rows {
+			low = min(low, value(i, k))
+			high = max(high, value(i, k))
+		}
+		c.Low[k] = float32(low)
+		c.Step[k] = float32((high - low) / 255)
+		if !(c.Step[k] > 0) {
+			continue
+		}
+		for i := range rows {
+			steps := math.Round(min(255, (value(i, k)-low)/float64(c.Step[k])))
+			c.Near[i*width+k] = byte(steps)
+		}
+	}
+}
+
+// Distances returns the distance of each embedding [n×width] to the nearest one of a training record. 1 is the median
+// distance of the validation records.
 func (c *Calibration) Distances(h []float64) []float64 {
 	width := len(c.Low)
 	near := make([]float64, len(c.Near))
-	all := make([]float64, len(h)/width)
 	for i, b := range c.Near {
 		near[i] = float64(c.Low[i%width]) + float64(c.Step[i%width])*float64(b)
 	}
-	for i := range all {
-		all[i] = math.Inf(1)
-		for at := 0; at < len(near); at += width {
+	distances := make([]float64, len(h)/width)
+	for i := range distances {
+		least := math.Inf(1) // of the squares
+		for start := 0; start < len(near); start += width {
 			sum := 0.0
 			for k, v := range h[i*width : (i+1)*width] {
-				sum += (v - near[at+k]) * (v - near[at+k])
+				sum += (v - near[start+k]) * (v - near[start+k])
 			}
-			all[i] = min(all[i], sum)
+			least = min(least, sum)
 		}
-		all[i] = math.Sqrt(all[i]) / c.Unit
+		distances[i] = math.Sqrt(least) / c.Unit
 	}
-	return all
+	return distances
 }
 
-// Quantile returns the score of a task that answers may have at a level between 0 and 1. It
-// is an error if there are too few scores for the level.
+// Quantile returns the largest score that an answer may have at a level between 0 and 1. It is an error if there are
+// too few scores for the level.
 func (c *Calibration) Quantile(task int, level float64) (float64, error) {
-	n := c.Of[task]
+	n := c.Count[task]
 	m := len(c.Scores[task])
 	k := int(math.Ceil(float64(n+1)*level - 1e-9))
 	if !(level > 0 && level < 1) || k > n {
-		return 0, fmt.Errorf("specmatch: the level %g needs %.0f records that were validated "+
-			"on, and there are %d",
+		return 0, fmt.Errorf("specmatch: the level %g needs %.0f validation records, and there are %d",
 			level, math.Ceil(level/(1-level)-1e-9), n)
 	}
 	return float64(c.Scores[task][max((k*m+n-1)/n, 1)-1]), nil
 }
 
-// Sets returns for predictions [n×Outputs] the answers that the model cannot rule out at a
-// level, row-major under the names of columns: the ends of an interval, NAME_low and
-// NAME_high, in the unit of the targets, or 1 for the classes, or for no and yes, that are in
-// the set, and 0 for the others.
+// Sets returns, for predictions [n×Outputs], the answers that the model cannot rule out at a level, row-major with the
+// names of the columns: the ends of an interval, NAME_low and NAME_high, in the unit of the targets; or 1 for each
+// class, or answer of a binary task, that is in the set, and 0 for the others.
 func (h Head) Sets(
 	c *Calibration, level float64, predicted []float64,
 ) (columns []string, rows []float64, err error) {
@@ -127,61 +129,56 @@ func (h Head) Sets(
 	if h.Kind == Classes {
 		tasks = 1
 	}
-	most := make([]float64, tasks)
-	for t := range most {
-		most[t], err = c.Quantile(t, level)
+	limits := make([]float64, tasks)
+	for t := range limits {
+		limits[t], err = c.Quantile(t, level)
 		if err != nil {
 			return nil, nil, err
 		}
 	}
-	ends := map[Kind][]string{
+	endings := map[Kind][]string{
 		Classes:    {"_in"},
 		Binary:     {"_no_in", "_yes_in"},
 		Regression: {"_low", "_high"},
-	}[h.Kind]
+	}
 	for _, name := range h.Columns() {
-		for _, end := range ends {
-			columns = append(columns, name+end)
+		for _, ending := range endings[h.Kind] {
+			columns = append(columns, name+ending)
 		}
 	}
-	in := func(p, most float64) float64 {
-		if 1-p <= most {
+	member := func(p, limit float64) float64 {
+		if 1-p <= limit {
 			return 1
 		}
 		return 0
 	}
 	for i, p := range predicted {
-		switch most := most[i%h.Outputs%tasks]; h.Kind {
+		switch limit := limits[i%h.Outputs%tasks]; h.Kind {
 		case Classes:
-			rows = append(rows, in(p, most))
+			rows = append(rows, member(p, limit))
 		case Binary:
-			rows = append(rows, in(1-p, most), in(p, most))
+			rows = append(rows, member(1-p, limit), member(p, limit))
 		default:
-			rows = append(rows, p-most, p+most)
+			rows = append(rows, p-limit, p+limit)
 		}
 	}
 	return columns, rows, nil
 }
 
-// check returns an error unless the calibration is one of a head, and of embeddings of a width.
+// check returns an error unless the calibration fits a head and embeddings of a width.
 func (c *Calibration) check(h Head, width int) error {
 	tasks := h.Outputs
 	if h.Kind == Classes {
 		tasks = 1
 	}
-	ok := len(c.Scores) == tasks && len(c.Of) == tasks && len(c.Low) == width && len(c.Step) == width &&
+	ok := len(c.Scores) == tasks && len(c.Count) == tasks && len(c.Low) == width && len(c.Step) == width &&
 		len(c.Near)%max(width, 1) == 0 && c.Unit > 0
 	for t := range c.Scores {
-		ok = ok && len(c.Scores[t]) == min(c.Of[t], mostScores) && slices.IsSorted(c.Scores[t])
+		ok = ok && len(c.Scores[t]) == min(c.Count[t], maxScores) && slices.IsSorted(c.Scores[t])
 	}
 	if !ok {
-		return fmt.Errorf(
-			"specmatch: the calibration is not one of a head of kind %s with %d outputs and embeddings of "+
-				"width %d",
-			h.Kind,
-			h.Outputs,
-			width,
-		)
+		return fmt.Errorf("specmatch: the calibration does not fit a head of kind %s with %d outputs and embeddings "+
+			"of width %d", h.Kind, h.Outputs, width)
 	}
 	return nil
 }

@@ -15,37 +15,36 @@ import (
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 )
 
-// Card is what a model file says about its model besides the weights: all that is
-// needed to encode a new graph, and where the weights come from.
+// Card describes a model in its file, next to the weights: all that is needed to encode a new graph, and where the
+// weights come from.
 type Card struct {
-	// Encoder is how the encoder is built. [Trained.Save] sets it.
+	// Encoder is the architecture of the encoder. [Trained.Save] sets it.
 	Encoder gnn.Architecture `json:"encoder"`
-	// Features says how the features of nodes, of width Encoder.In, are made. It is
-	// nil for the encoders of molecules and of proteins, which define their own.
+	// Features says how the node features, of width Encoder.In, are made. It is nil for the encoders of
+	// molecules and of proteins, which define their own.
 	Features *graph.Columns `json:"features,omitempty"`
-	// Standard is what is done to a molecule before the encoder sees it.
+	// Standard says how a molecule is standardised before the encoder sees it.
 	Standard feature.Standardisation `json:"standard,omitzero"`
-	// SelfLoops says that the encoder sees graphs with self-loops, as in GraphCL's
-	// unsupervised code, both in training and afterwards:
-	// augment.Identity{SelfLoops: true}.
+	// SelfLoops says that the encoder sees graphs with self-loops, in training and afterwards, as in
+	// GraphCL's unsupervised code: augment.Identity{SelfLoops: true}.
 	SelfLoops bool `json:"self_loops,omitempty"`
-	// Head is what the model predicts; nil for a bare encoder.
+	// Head describes the predictions; nil for a bare encoder.
 	Head *Head `json:"head,omitempty"`
-	// Beside are the numbers of a graph that the head sees beside the embedding; nil for none.
+	// Beside describes the numbers of a graph that the head sees next to the embedding; nil for none.
 	Beside *Numbers `json:"beside,omitempty"`
-	// Calibration is how far predictions are to be trusted; nil if nobody knows.
+	// Calibration says how far predictions can be trusted; nil if that is unknown.
 	Calibration *Calibration `json:"calibration,omitempty"`
 	Provenance  Provenance   `json:"provenance"`
 }
 
-// Provenance says where weights come from. All of it is optional.
+// Provenance says where the weights come from. Every field is optional.
 type Provenance struct {
 	Method  string            `json:"method,omitempty"`
 	Options map[string]string `json:"options,omitempty"`
 	Data    []DataSource      `json:"data,omitempty"`
 	Seed    int               `json:"seed"`
 	Epochs  int               `json:"epochs,omitempty"`
-	// Reads is Dataset.Reads of package dataset: the columns or keys that features are from.
+	// Reads is Dataset.Reads of package dataset: the columns or keys that the features come from.
 	Reads string `json:"reads,omitempty"`
 	// Software is the version of this module. [Trained.Save] sets it.
 	Software string `json:"software,omitempty"`
@@ -57,35 +56,36 @@ type DataSource struct {
 	SHA256 string `json:"sha256,omitempty"` // of its file, in hexadecimal digits
 }
 
-// Sources are the files with these sums, such as Dataset.Sums, or the data set's name if
-// it has none.
-func Sources(set string, sums map[string]string) (all []DataSource) {
+// Sources returns the files with these sums, such as Dataset.Sums, or the data set's name without a sum if there are
+// none.
+func Sources(set string, sums map[string]string) (sources []DataSource) {
 	for _, name := range slices.Sorted(maps.Keys(sums)) {
-		all = append(all, DataSource{Name: name, SHA256: sums[name]})
+		sources = append(sources, DataSource{Name: name, SHA256: sums[name]})
 	}
-	if all == nil {
-		all = []DataSource{{Name: set}}
+	if sources == nil {
+		sources = []DataSource{{Name: set}}
 	}
-	return all
+	return sources
 }
 
+// check returns an error unless the parts of the card fit together.
 func (c *Card) check() error {
 	if err := c.Encoder.Check(); err != nil {
 		return err
 	}
-	switch own := c.Encoder.In == 0; {
+	switch ownFeatures := c.Encoder.In == 0; {
 	case c.Standard != (feature.Standardisation{}) && c.Encoder.Kind != gnn.KindChemGIN:
 		return fmt.Errorf("a standard form of molecules for encoder %s", c.Encoder.Kind)
-	case own && c.Features != nil:
-		return fmt.Errorf("features are described, but encoder %s defines its own", c.Encoder.Kind)
-	case !own && c.Features == nil:
-		return fmt.Errorf("nothing says how the features of encoder %s are made", c.Encoder.Kind)
-	case !own:
+	case ownFeatures && c.Features != nil:
+		return fmt.Errorf("node features are described, but encoder %s defines its own", c.Encoder.Kind)
+	case !ownFeatures && c.Features == nil:
+		return fmt.Errorf("the card does not say how the node features of encoder %s are made", c.Encoder.Kind)
+	case !ownFeatures:
 		if err := c.Features.Check(); err != nil {
 			return err
 		}
 		if w := c.Features.Width(); w != c.Encoder.In {
-			return fmt.Errorf("the features described have width %d, those of the encoder %d",
+			return fmt.Errorf("the node features described have width %d, those of the encoder %d",
 				w, c.Encoder.In)
 		}
 	}
@@ -103,7 +103,7 @@ func (c *Card) check() error {
 	return c.Calibration.check(*c.Head, c.Encoder.Width())
 }
 
-// headWidth returns how many numbers the head sees, of an embedding of a width.
+// headWidth returns the width of the head's input, for embeddings of a width.
 func (c *Card) headWidth(embedding int) int {
 	if c.Beside == nil {
 		return embedding
@@ -111,12 +111,14 @@ func (c *Card) headWidth(embedding int) int {
 	return embedding + c.Beside.Hidden
 }
 
-// cardKey is the card's key in the metadata of a file.
+// cardKey is the key of the card in the metadata of a file.
 const cardKey = "specmatch_model"
 
+// errNoCard is the error that a file has weights without a card.
 var errNoCard = errors.New("the file has weights, but nothing says of what model: it is of an earlier " +
 	"version or another program; build the encoder and use LoadEncoder")
 
+// cardOf reads the card of a file.
 func cardOf(f *nn.File) (c Card, err error) {
 	text, ok := f.Metadata[cardKey]
 	if !ok {
@@ -133,7 +135,7 @@ func cardOf(f *nn.File) (c Card, err error) {
 	return c, nil
 }
 
-// software returns the version of this module in the running program.
+// software returns the name and the version of this module in the running program.
 func software() string {
 	const module = "github.com/specmatch/specmatch"
 	info, ok := debug.ReadBuildInfo()

@@ -8,23 +8,19 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
-// Explain returns what each node of a graph contributes to the predictions, row-major
-// [nodes×Outputs]: by how much the [Head.Scores] fall when the node is taken out with its
-// edges (occlusion; for molecules Sheridan, J. Chem. Inf. Model. 59 (2019) 1324). A positive
-// value says that the prediction is as high as it is because of the node. The node of a graph
-// that has but one contributes 0.
+// Explain returns the contribution of each node of a graph to the predictions, row-major [nodes×Outputs]: by how much
+// they fall when the node is removed with its edges (occlusion; for molecules Sheridan, J. Chem. Inf. Model. 59 (2019)
+// 1324). They are numbers in the unit of the targets, log-odds, or logarithms of the probabilities of classes. A
+// positive value says that the node raises the prediction. The only node of a graph contributes 0.
 //
-// Integrated gradients, which Sanchez-Lengeling et al. (NeurIPS 2020) put before other
-// gradients for networks of graphs, need a graph without information to integrate from, and
-// categories of atoms have none; occlusion asks the model about graphs only, whatever its
-// encoder is. Numbers beside a graph, and with them the linear model that [Beside] may have, stay as they
-// are. Neither sees what two nodes do that can stand in for one another.
+// Integrated gradients, which Sanchez-Lengeling et al. (NeurIPS 2020) prefer for networks of graphs, need a graph
+// without information to integrate from, and one-hot features of atoms have none. Occlusion asks the model about
+// graphs only, and suits any encoder. The global numbers of a graph stay as they are, and so does the linear model of
+// [Beside]. Neither method sees two nodes that can stand in for each other.
 func (m *Trained) Explain(ctx context.Context, g *graph.Graph) (values []float64, err error) {
 	defer backend.Recover(&err)
 	if m.Head == nil {
-		return nil, errors.New(
-			"specmatch: the model is an encoder without a head: it predicts nothing to explain",
-		)
+		return nil, errors.New("specmatch: the model is an encoder without a head: it predicts nothing to explain")
 	}
 	h := *m.Card.Head
 	n := g.Nodes()
@@ -35,22 +31,23 @@ func (m *Trained) Explain(ctx context.Context, g *graph.Graph) (values []float64
 	for v := range n {
 		graphs = append(graphs, without(g, int32(v)))
 	}
-	e, err := m.Embed(ctx, graphs)
+	embeddings, err := m.Embed(ctx, graphs)
 	if err != nil {
 		return nil, err
 	}
-	s, err := m.scores(e, graphs)
+	scores, err := m.scores(embeddings, graphs)
 	if err != nil {
 		return nil, err
 	}
-	whole := s[:h.Outputs]
-	values = s[h.Outputs:]
+	whole := scores[:h.Outputs]
+	values = scores[h.Outputs:]
 	for i := range values {
 		values[i] = whole[i%h.Outputs] - values[i]
 	}
 	return values, nil
 }
 
+// without returns the graph without node v and its edges.
 func without(g *graph.Graph, v int32) *graph.Graph {
 	out := &graph.Graph{
 		Ptr:      []int32{0},

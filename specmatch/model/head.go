@@ -17,21 +17,21 @@ type Kind string
 
 // The kinds of heads.
 const (
-	Classes    Kind = "classes"    // which of several classes: softmax, cross-entropy
-	Binary     Kind = "binary"     // several yes-or-no tasks: sigmoid, binary cross-entropy
-	Regression Kind = "regression" // several numbers: squared error of standardised targets
+	Classes    Kind = "classes"    // one of several classes: softmax, cross-entropy
+	Binary     Kind = "binary"     // binary tasks: sigmoid, binary cross-entropy
+	Regression Kind = "regression" // numbers: squared error of standardised targets
 )
 
 // Head describes what a model predicts. It can be stored as JSON.
 type Head struct {
 	Kind    Kind `json:"kind"`
 	Outputs int  `json:"outputs"` // classes or tasks
-	// Tasks are the names of the tasks, and ClassValues the labels of the classes in
-	// the data set; either may be empty.
+	// Tasks are the names of the tasks, and ClassValues the labels of the classes in the data set;
+	// either may be empty.
 	Tasks       []string `json:"tasks,omitempty"`
 	ClassValues []string `json:"class_values,omitempty"`
-	// Mean and Std, one for each task of a regression, turn outputs into the unit of
-	// the targets: y = Mean + Std·output. Package finetune sets them.
+	// Mean and Std of each task of a regression convert outputs to the unit of the targets:
+	// y = Mean + Std·output. Package finetune sets them.
 	Mean []float64 `json:"mean,omitempty"`
 	Std  []float64 `json:"std,omitempty"`
 }
@@ -56,56 +56,51 @@ func (h Head) Check() error {
 	}
 	for k, s := range h.Std {
 		if m := h.Mean[k]; math.IsNaN(m) || math.IsInf(m, 0) || !(s > 0) || math.IsInf(s, 0) {
-			return fmt.Errorf(
-				"specmatch: the targets of task %d have the mean %v and the standard deviation %v",
-				k, m, s,
-			)
+			return fmt.Errorf("specmatch: the targets of task %d have mean %v and standard deviation %v", k, m, s)
 		}
 	}
 	return nil
 }
 
-// Columns names the predictions: numbers and probabilities of a yes by the names of
-// their tasks, probabilities of classes by class_ and the class.
-func (h Head) Columns() []string {
-	var all []string
+// Columns returns the names of the predictions: the names of the tasks or, for probabilities of classes, class_ and
+// the class.
+func (h Head) Columns() (names []string) {
 	for k := range h.Outputs {
 		switch {
 		case h.Kind == Classes && k < len(h.ClassValues):
-			all = append(all, "class_"+h.ClassValues[k])
+			names = append(names, "class_"+h.ClassValues[k])
 		case h.Kind == Classes:
-			all = append(all, fmt.Sprintf("class_%d", k))
+			names = append(names, fmt.Sprintf("class_%d", k))
 		case k < len(h.Tasks):
-			all = append(all, h.Tasks[k])
+			names = append(names, h.Tasks[k])
 		default:
-			all = append(all, fmt.Sprintf("task_%d", k))
+			names = append(names, fmt.Sprintf("task_%d", k))
 		}
 	}
-	return all
+	return names
 }
 
 // maxOutputs bounds the outputs of a head.
 const maxOutputs = 1 << 20
 
-// NewPredictor returns an encoder with an untrained head, for package finetune to fit. The
-// linear layer [width×outputs] is initialised as PyTorch does it by default. It panics
-// unless the head passes [Head.Check].
+// NewPredictor returns an encoder with an untrained head, for package finetune to fit. The linear layer [width×outputs]
+// is initialised by PyTorch's default. It panics unless the head passes [Head.Check].
 func NewPredictor(e gnn.Encoder, h Head, rng *rand.Rand) *Trained {
 	return NewPredictorBeside(e, h, nil, 0, rng)
 }
 
-// NewPredictorBeside is [NewPredictor] with a head that also sees numbers of the graph, of whose layer
-// there is dropout, unless n is nil; see [Beside].
+// NewPredictorBeside is [NewPredictor] with a head that also sees numbers of the graph, unless n is nil; see [Beside].
+// dropout is the probability of dropout after their layer.
 func NewPredictorBeside(e gnn.Encoder, h Head, n *Numbers, dropout float64, rng *rand.Rand) *Trained {
 	if err := h.Check(); err != nil {
 		panic(err)
 	}
 	m := &Trained{Encoder: e, Card: Card{Head: &h, Beside: n}}
-	m.addHead(e.Parameters()[0].Backend(), dropout, rng)
+	m.addHead(m.backend(), dropout, rng)
 	return m
 }
 
-// addHead gives a model the head that its card describes.
+// addHead adds the head that the card describes.
 func (m *Trained) addHead(be backend.Backend, dropout float64, rng *rand.Rand) {
 	m.Head = nn.NewLinear(
 		be, predictor, m.Card.headWidth(m.Width()), m.Card.Head.Outputs, nn.KaimingUniform, rng,
@@ -116,7 +111,7 @@ func (m *Trained) addHead(be backend.Backend, dropout float64, rng *rand.Rand) {
 	}
 }
 
-// Apply returns the predictions of [Trained.Predict] for graphs and their embeddings [n×Width], row-major.
+// Apply returns the predictions of [Trained.Predict] for n graphs from their embeddings [n×Width], row-major.
 func (m *Trained) Apply(embeddings []float64, graphs []*graph.Graph) ([]float64, error) {
 	switch m.Card.Head.Kind {
 	case Classes:
@@ -127,8 +122,8 @@ func (m *Trained) Apply(embeddings []float64, graphs []*graph.Graph) ([]float64,
 	return m.scores(embeddings, graphs)
 }
 
-// scores returns the logarithms of the probabilities of classes, the log-odds of a yes, or
-// numbers in the unit of the targets: what differences mean something of.
+// scores returns predictions whose differences have a meaning: the logarithms of the probabilities of classes, the
+// log-odds of binary tasks, or numbers in the unit of the targets.
 func (m *Trained) scores(embeddings []float64, graphs []*graph.Graph) ([]float64, error) {
 	if m.Card.Head.Kind == Classes {
 		return m.outputs(embeddings, graphs, (*autodiff.Var).LogSoftmax)
@@ -137,9 +132,9 @@ func (m *Trained) scores(embeddings []float64, graphs []*graph.Graph) ([]float64
 	return m.Card.Head.InUnits(y), err
 }
 
-// outputs returns a function of the head's outputs [n×Outputs].
+// outputs returns the head's outputs [n×Outputs] after an activation.
 func (m *Trained) outputs(
-	embeddings []float64, graphs []*graph.Graph, of func(*autodiff.Var) *autodiff.Var,
+	embeddings []float64, graphs []*graph.Graph, activation func(*autodiff.Var) *autodiff.Var,
 ) ([]float64, error) {
 	if err := m.Card.Beside.accepts(graphs); err != nil {
 		return nil, err
@@ -149,10 +144,10 @@ func (m *Trained) outputs(
 	h, z := m.Beside.Forward(t.Matrix(len(graphs), m.Width(), embeddings), graphs, nn.Eval)
 	s := m.Head.Forward(h)
 	if share := m.Beside.share(); share > 0 {
-		mixed := m.Card.Head.Mix(share, s.Data(), m.Beside.Linear.Of(z).Data())
+		mixed := m.Card.Head.Mix(share, s.Data(), m.Beside.Linear.Forward(z).Data())
 		s = t.Matrix(len(graphs), m.Card.Head.Outputs, mixed)
 	}
-	return of(s).Data(), nil
+	return activation(s).Data(), nil
 }
 
 // InUnits converts the outputs of a regression to the unit of the targets, in place.

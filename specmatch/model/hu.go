@@ -11,14 +11,14 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 )
 
-// ErrNotHu says that weights are of another encoder than [OpenHu] reads.
+// ErrNotHu says that the weights are not those of an encoder that [OpenHu] reads.
 var ErrNotHu = errors.New(
 	"no table x_embedding1.weight or gnns.0.input_node_embeddings.weight of a GNN by Hu et al. (2020)",
 )
 
-// OpenHu reads the weights of a GNN of Hu et al. (2020) or GraphCL, for molecules or
-// proteins, onto an engine: a state_dict of PyTorch, in safetensors or as torch.save writes
-// it, whose names and shapes tell the encoder. The error names the tensors that differ.
+// OpenHu reads the weights of a GNN of Hu et al. (2020) or GraphCL, for molecules or proteins, onto an engine: a
+// state_dict of PyTorch, in safetensors or as torch.save writes it. Its names and shapes tell the architecture. The
+// error names the tensors that differ.
 func OpenHu(path string, be backend.Backend) (m *Trained, err error) {
 	defer backend.Recover(&err)
 	f, err := nn.ReadFile(path)
@@ -46,10 +46,10 @@ func OpenHu(path string, be backend.Backend) (m *Trained, err error) {
 	if err := a.Check(); err == nil {
 		tensors, values = a.Size()
 	}
-	if tensors == 0 || values/4 > f.Values()+1<<12 { // before memory is taken for it
+	if tensors == 0 || values/4 > f.Values()+1<<12 { // before memory is allocated for it
 		return nil, fmt.Errorf("%s: %s is %v, which the other tensors do not fit", path, table, shape)
 	}
-	e, err := a.New(be, rand.New(rand.NewPCG(0, 0))) // whose weights are replaced
+	e, err := a.New(be, rand.New(rand.NewPCG(0, 0))) // for weights that are replaced
 	if err != nil {
 		return nil, err
 	}

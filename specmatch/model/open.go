@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -23,22 +24,22 @@ import (
 	"github.com/specmatch/specmatch/tensor/files"
 )
 
-// Trained is a trained encoder with all that is needed to embed new graphs or to
-// predict for them: the contents of a model file.
+// Trained is a trained encoder with all that is needed to embed new graphs, or to predict for them: the contents of
+// a model file.
 type Trained struct {
 	Card    Card
 	Encoder gnn.Encoder
-	// Head is the layer [width×outputs], of the width of an embedding and of what is Beside, named
-	// "predictor", that Card.Head describes; nil for a bare encoder.
+	// Head is the layer [width×outputs] that Card.Head describes, named "predictor". Its width is that of an
+	// embedding plus that of Beside. It is nil for a bare encoder.
 	Head   *nn.Linear
 	Beside *Beside // nil unless Card.Beside is there
-	// Memory, if set, is of the encoder with its weights as they are, and makes embedding and
-	// predicting faster.
+	// Memory, if set, is a cache of the encoder with its present weights, which speeds up embedding and
+	// predicting.
 	Memory *gnn.Environments
 }
 
-// Open reads a model file onto an engine. On an engine of the same kind its
-// embeddings are those of the saved model, to the last bit.
+// Open reads a model file onto an engine. On an engine of the same kind, its embeddings are those of the saved model,
+// to the last bit.
 //
 // # The file
 //
@@ -56,21 +57,20 @@ type Trained struct {
 //	         of the categories rich, x_embedding1 to 9 and edge_embedding1 to 4
 //	biogin   gnns.0.input_node_embeddings, gnns.0.edge_encoder, gnns.0.mlp.0, gnns.0.mlp.1, gnns.0.mlp.3
 //
-// A head is one more layer, "predictor", with beside.hidden, beside.mean and beside.scale if it
-// sees numbers beside the embedding ([Beside]), and beside.linear if a linear model of them takes
-// part. A projection head is no part of a model file; checkpoints of training have it, as
-// proj_head.* beside encoder.*, under the names of the program.
+// A head is one more layer, "predictor". If it sees numbers next to the embedding ([Beside]), there are also
+// beside.hidden, beside.mean and beside.scale, and beside.linear if a linear model of them takes part. A projection
+// head is not part of a model file; checkpoints of training have it, as proj_head.* next to encoder.*, under the names
+// of the program.
 //
-// The metadata has the [Card] as JSON under specmatch_model, the version of the
-// format, and a checksum of the file. A program that writes other weights into the
-// file must keep specmatch_model and drop specmatch_format and specmatch_checksum.
+// The metadata has the [Card] as JSON under specmatch_model, the version of the format, and a checksum of the file. A
+// program that writes other weights into the file must keep specmatch_model, and drop specmatch_format and
+// specmatch_checksum.
 //
 // # Errors
 //
-// A file that is damaged, truncated, of a later version, or without exactly the
-// tensors of its architecture is an error that names what differs. Weights may be
-// NaN. The memory used is proportional to the size of the file, whatever the file
-// says about the model.
+// It is an error, which names what differs, if a file is damaged, truncated, of a later version, or without exactly
+// the tensors of its architecture. A weight that is NaN or infinite is an error that names its tensor. Open uses
+// memory in proportion to the size of the file, whatever the file says about the model.
 func Open(path string, be backend.Backend) (m *Trained, err error) {
 	defer backend.Recover(&err)
 	f, err := nn.ReadFile(path)
@@ -119,7 +119,7 @@ func open(f *nn.File, be backend.Backend) (*Trained, error) {
 		return nil, fmt.Errorf("the file has %d values in %d tensors; its encoder, %+v, has %d in %d",
 			v, n, c.Encoder, values, tensors)
 	}
-	rng := rand.New(rand.NewPCG(0, 0)) // what it draws is overwritten
+	rng := rand.New(rand.NewPCG(0, 0)) // for weights that are overwritten
 	m := &Trained{Card: c}
 	m.Encoder, err = c.Encoder.New(be, rng)
 	if err != nil {
@@ -133,25 +133,24 @@ func open(f *nn.File, be backend.Backend) (*Trained, error) {
 
 const predictor = "predictor"
 
-// state is what a file holds of a model.
+// state is the part of a model that a file holds as tensors.
 type state struct {
 	*Trained
 	eps []*nn.Buffer
 }
 
-// newState returns the state of a model. PyTorch Geometric's GINConv has its ε as a
-// buffer, so files have it too.
+// newState returns the state of a model, with the ε of each layer as a buffer, as PyTorch Geometric's GINConv has it.
 func newState(m *Trained) *state {
 	s := &state{Trained: m}
 	for l, c := range convs(m.Encoder) {
-		eps := nn.NewBuffer(m.Encoder.Parameters()[0].Backend(), fmt.Sprintf("convs.%d.eps", l), 1, 1, c.Eps)
+		eps := nn.NewBuffer(m.backend(), fmt.Sprintf("convs.%d.eps", l), 1, 1, c.Eps)
 		eps.Layout = autodiff.Vector
 		s.eps = append(s.eps, eps)
 	}
 	return s
 }
 
-// convs returns the layers that have an ε.
+// convs returns the layers with an ε.
 func convs(e gnn.Encoder) []*gnn.GINConv {
 	if g, ok := e.(*gnn.GIN); ok {
 		return g.Convs
@@ -159,19 +158,25 @@ func convs(e gnn.Encoder) []*gnn.GINConv {
 	return nil
 }
 
+// free frees the buffers of the state.
 func (s *state) free() {
 	for _, b := range s.eps {
-		s.Encoder.Parameters()[0].Backend().Free(b.Value)
+		s.backend().Free(b.Value)
 	}
 }
 
+// Buffers returns those of the model and the ε of its layers.
 func (s *state) Buffers() []*nn.Buffer { return slices.Concat(s.Trained.Buffers(), s.eps) }
 
-// load fills the encoder and the head from a file, and frees the state.
+// load fills the encoder and the head from a file, and frees the state. A value that is not finite is an error that
+// names its tensor.
 func (s *state) load(f *nn.File) error {
 	defer s.free()
-	be := s.Encoder.Parameters()[0].Backend()
+	be := s.backend()
 	if err := f.Load(nn.Rename(s, fileName)); err != nil {
+		return err
+	}
+	if err := s.checkFinite(); err != nil {
 		return err
 	}
 	for l, b := range s.eps {
@@ -182,26 +187,50 @@ func (s *state) load(f *nn.File) error {
 	return nil
 }
 
+// checkFinite returns an error that names the first tensor with a value that is not finite.
+func (s *state) checkFinite() error {
+	check := func(name string, t *tensor.Tensor) error {
+		values := make([]float64, t.Len())
+		s.backend().Download(values, t)
+		for i, v := range values {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return fmt.Errorf("tensor %s: value %d of %d is %v", fileName(name), i, len(values), v)
+			}
+		}
+		return nil
+	}
+	for _, p := range s.Parameters() {
+		if err := check(p.Name, p.Value); err != nil {
+			return err
+		}
+	}
+	for _, b := range s.Buffers() {
+		if err := check(b.Name, b.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // encoderPrefix begins the names of an encoder's tensors in a program.
 const encoderPrefix = "encoder."
 
 var graphConv = regexp.MustCompile(`^convs\.\d+\.weight$`)
 
-// fileName returns the name in a file of a tensor of the program.
+// fileName returns the name in a file of a tensor with a name in the program.
 func fileName(name string) string {
 	name = strings.TrimPrefix(name, encoderPrefix)
 	switch {
-	case graphConv.MatchString(name): // PyTorch Geometric's GCNConv has a layer of its own for it
+	case graphConv.MatchString(name): // the weight of a layer within PyTorch Geometric's GCNConv
 		return strings.TrimSuffix(name, "weight") + "lin.weight"
-	case strings.HasPrefix(name, "input_node_embeddings."): // Hu et al. have it in the first layer
+	case strings.HasPrefix(name, "input_node_embeddings."): // in the first layer of Hu et al.
 		return "gnns.0." + name
 	}
 	return name
 }
 
-// Save writes the model to a file, which appears whole or not at all. It sets
-// Card.Encoder, and Card.Provenance.Software if it is empty. Equal models give equal
-// bytes.
+// Save writes the model to a file, which appears whole or not at all. It sets Card.Encoder, and
+// Card.Provenance.Software if that is empty. Equal models give equal bytes.
 func (m *Trained) Save(path string) error {
 	if err := files.Write(path, m.Write); err != nil {
 		return fmt.Errorf("specmatch: save %s: %w", path, err)
@@ -209,8 +238,7 @@ func (m *Trained) Save(path string) error {
 	return nil
 }
 
-// Sum returns the SHA-256 sum, in hexadecimal digits, of the file that [Trained.Save]
-// writes.
+// Sum returns the SHA-256 of the file that [Trained.Save] writes, in hexadecimal digits.
 func (m *Trained) Sum() (string, error) {
 	h := sha256.New()
 	if err := m.Write(h); err != nil {
@@ -219,7 +247,7 @@ func (m *Trained) Sum() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// Write is [Trained.Save] to a stream, which may be left incomplete by an error.
+// Write is [Trained.Save] to a stream, which an error may leave incomplete.
 func (m *Trained) Write(w io.Writer) (err error) {
 	defer backend.Recover(&err)
 	c := &m.Card
@@ -257,28 +285,30 @@ func (m *Trained) Write(w io.Writer) (err error) {
 	return nn.Save(w, nn.Rename(s, fileName), map[string]string{cardKey: string(text)})
 }
 
-// Parameters returns the encoder's and the head's.
+// Parameters returns the parameters of the encoder and of the head.
 func (m *Trained) Parameters() []*autodiff.Param {
 	if m.Head == nil {
 		return m.Encoder.Parameters()
 	}
-	all := slices.Concat(m.Encoder.Parameters(), m.Head.Parameters())
+	parameters := slices.Concat(m.Encoder.Parameters(), m.Head.Parameters())
 	if m.Beside != nil {
-		all = append(all, m.Beside.Hidden.Parameters()...)
+		parameters = append(parameters, m.Beside.Hidden.Parameters()...)
 	}
-	return all
+	return parameters
 }
 
-// Buffers returns the encoder's and those of what is beside it.
+// Buffers returns the buffers of the encoder and of Beside.
 func (m *Trained) Buffers() []*nn.Buffer {
 	return append(slices.Clip(m.Encoder.Buffers()), m.Beside.buffers()...)
 }
 
+// backend returns the engine that holds the weights.
+func (m *Trained) backend() backend.Backend { return m.Encoder.Parameters()[0].Backend() }
+
 // Width returns the width of an embedding.
 func (m *Trained) Width() int { return m.Encoder.Width() }
 
-// WithReadout returns the encoder of the model, without the head, with another readout. It
-// shares the weights.
+// WithReadout returns the encoder of the model, without the head, with another readout. The two share the weights.
 func (m *Trained) WithReadout(r gnn.Readout) (*Trained, error) {
 	bare := &Trained{Card: m.Card}
 	var err error
@@ -292,11 +322,10 @@ func (m *Trained) WithReadout(r gnn.Readout) (*Trained, error) {
 	return bare, err
 }
 
-// Embed returns the embeddings of n graphs, row-major [n×Width]. The graphs must
-// have the features that Card describes; Dataset.WithColumns of package dataset
-// gives them to a data set. A graph that the model cannot read, or that has a label
-// never seen in training, is an error with the graph's index and the reason. If ctx
-// is cancelled, Embed returns its error.
+// Embed returns the embeddings of n graphs, row-major [n×Width]. The graphs must have the features that Card
+// describes; Dataset.WithColumns of package dataset gives them to a data set. It is an error, with the graph's index
+// and the reason, if the model cannot read a graph, or if a label did not occur in training. If ctx is cancelled,
+// Embed returns its error.
 func (m *Trained) Embed(ctx context.Context, graphs []*graph.Graph) (h []float64, err error) {
 	defer backend.Recover(&err)
 	a, err := gnn.ArchitectureOf(m.Encoder)
@@ -318,22 +347,22 @@ func (m *Trained) Embed(ctx context.Context, graphs []*graph.Graph) (h []float64
 	raw := augment.Identity{SelfLoops: m.Card.SelfLoops}
 	ws := new(augment.Workspace)
 	add := func(b *graph.Batch, g *graph.Graph) {
-		if a.In > 0 && g.EdgeLabel != nil { // which the encoder does not read, and other graphs may lack
+		if a.In > 0 && g.EdgeLabel != nil { // the encoder does not read edge labels, and other graphs may lack them
 			bare := *g
 			bare.EdgeLabel = nil
 			g = &bare
 		}
 		raw.Append(b, g, nil, ws)
 	}
-	be := m.Encoder.Parameters()[0].Backend()
+	be := m.backend()
 	if m.Memory != nil {
 		return m.Memory.Embed(ctx, be, graphs, add)
 	}
 	return gnn.Embed(ctx, be, m.Encoder, graphs, add)
 }
 
-// Remembering returns the model with a memory of so many bytes, about, where its encoder is of
-// molecules, and has a use for it. It shares all else; change its weights no more.
+// Remembering returns the model with a cache of atom environments of about this many bytes, if its encoder is of
+// molecules and can use one. The two share all else; the weights must not change any more.
 func (m *Trained) Remembering(bytes int) *Trained {
 	c := *m
 	if e, ok := m.Encoder.(*gnn.ChemGIN); ok {
@@ -342,10 +371,9 @@ func (m *Trained) Remembering(bytes int) *Trained {
 	return &c
 }
 
-// Predict returns the predictions of the head for n graphs, row-major [n×Outputs]: the
-// probability of each class, the probability of a yes in each task, or the numbers in
-// the unit of the targets. A model without a head is an error; other errors
-// are those of [Trained.Embed].
+// Predict returns the predictions of the head for n graphs, row-major [n×Outputs]: the probability of each class, the
+// probability of 1 in each binary task, or numbers in the unit of the targets. A model without a head is an error;
+// other errors are those of [Trained.Embed].
 func (m *Trained) Predict(ctx context.Context, graphs []*graph.Graph) (y []float64, err error) {
 	defer backend.Recover(&err)
 	if m.Head == nil {
@@ -360,9 +388,9 @@ func (m *Trained) Predict(ctx context.Context, graphs []*graph.Graph) (y []float
 	return m.Apply(h, graphs)
 }
 
-// LoadWeights replaces the model's weights by those of a state_dict of PyTorch, in
-// safetensors or as torch.save writes it, with exactly the tensors that [Open]
-// lists. The error names all that are missing, unexpected or of another shape.
+// LoadWeights replaces the model's weights by those of a state_dict of PyTorch, in safetensors or as torch.save writes
+// it, with exactly the tensors that [Open] lists. The error names all tensors that are missing, unexpected or of
+// another shape.
 func (m *Trained) LoadWeights(path string) (err error) {
 	defer backend.Recover(&err)
 	f, err := nn.ReadFile(path)
@@ -372,50 +400,49 @@ func (m *Trained) LoadWeights(path string) (err error) {
 	if err := newState(m).load(f); err != nil {
 		return fmt.Errorf("specmatch: load %s: %w", path, err)
 	}
-	m.Card.Calibration = nil // which was of the weights that were there
+	m.Card.Calibration = nil // of the former weights
 	return nil
 }
 
-// CopyEncoder copies the weights and the running statistics of an encoder into one of
-// the same architecture; dropout and readout, with sum and center, may differ, since
-// fine-tuning chooses its own.
-func CopyEncoder(to, from gnn.Encoder) (err error) {
+// CopyEncoder copies the weights and the running statistics of an encoder into one of the same architecture. Dropout
+// and readout, with sum and center, may differ, since fine-tuning chooses its own.
+func CopyEncoder(dst, src gnn.Encoder) (err error) {
 	defer backend.Recover(&err)
-	a, err := gnn.ArchitectureOf(to)
+	a, err := gnn.ArchitectureOf(dst)
 	if err != nil {
 		return err
 	}
-	b, err := gnn.ArchitectureOf(from)
+	b, err := gnn.ArchitectureOf(src)
 	if err != nil {
 		return err
 	}
 	if !sameWeights(a, b) {
 		return fmt.Errorf("specmatch: the encoder is %+v, want %+v", b, a)
 	}
-	toValues := values(to)
-	fromValues := values(from)
-	for i, v := range fromValues {
+	copies := values(dst)
+	for i, v := range values(src) {
 		x := make([]float64, v.Len())
-		from.Parameters()[0].Backend().Download(x, v)
-		to.Parameters()[0].Backend().Upload(toValues[i], x)
+		src.Parameters()[0].Backend().Download(x, v)
+		dst.Parameters()[0].Backend().Upload(copies[i], x)
 	}
-	for l, c := range convs(from) {
-		convs(to)[l].Eps = c.Eps
+	for l, c := range convs(src) {
+		convs(dst)[l].Eps = c.Eps
 	}
 	return nil
 }
 
-func values(e gnn.Encoder) (all []*tensor.Tensor) {
+// values returns the tensors of an encoder's parameters and buffers.
+func values(e gnn.Encoder) (tensors []*tensor.Tensor) {
 	for _, p := range e.Parameters() {
-		all = append(all, p.Value)
+		tensors = append(tensors, p.Value)
 	}
 	for _, b := range e.Buffers() {
-		all = append(all, b.Value)
+		tensors = append(tensors, b.Value)
 	}
-	return all
+	return tensors
 }
 
-// sameWeights reports whether two encoders differ at most in what has no weights.
+// sameWeights reports whether the weights of one architecture fit the other.
 func sameWeights(a, b gnn.Architecture) bool {
 	a.Dropout = b.Dropout
 	a.Sum = b.Sum
@@ -424,10 +451,9 @@ func sameWeights(a, b gnn.Architecture) bool {
 	return a == b
 }
 
-// LoadEncoder reads the weights of a model file into an encoder of the same
-// architecture; dropout and readout, with sum and center, may differ, since fine-tuning
-// chooses its own. A head in the file is ignored. It also reads files of earlier versions and of
-// PyTorch, which say nothing about the architecture.
+// LoadEncoder reads the weights of a model file into an encoder of the same architecture. Dropout and readout, with
+// sum and center, may differ, since fine-tuning chooses its own. A head in the file is ignored. LoadEncoder also reads
+// files of earlier versions and of PyTorch, which do not describe the architecture.
 func LoadEncoder(path string, e gnn.Encoder) (err error) {
 	defer backend.Recover(&err)
 	f, err := nn.ReadFile(path)
@@ -442,12 +468,12 @@ func LoadEncoder(path string, e gnn.Encoder) (err error) {
 
 func loadEncoder(f *nn.File, e gnn.Encoder) error {
 	if c, err := cardOf(f); err == nil {
-		have, err := gnn.ArchitectureOf(e)
+		a, err := gnn.ArchitectureOf(e)
 		if err != nil {
 			return err
 		}
-		if !sameWeights(c.Encoder, have) {
-			return fmt.Errorf("the file's encoder is %+v, want %+v", c.Encoder, have)
+		if !sameWeights(c.Encoder, a) {
+			return fmt.Errorf("the file's encoder is %+v, want %+v", c.Encoder, a)
 		}
 	} else if err != errNoCard {
 		return err

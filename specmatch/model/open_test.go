@@ -312,7 +312,7 @@ func TestEmbedRefuses(t *testing.T) {
 func TestSaveModelRefuses(t *testing.T) {
 	be := ref.New()
 	for want, change := range map[string]func(m *model.Trained){
-		"nothing says how the features of encoder gin are made": func(m *model.Trained) { m.Card.Features = nil },
+		"the card does not say how the node features of encoder gin are made": func(m *model.Trained) { m.Card.Features = nil },
 		"have width 4, those of the encoder 5": func(m *model.Trained) {
 			m.Card.Features = &graph.Columns{Attributes: 4}
 		},
@@ -505,7 +505,7 @@ func TestOpenHostile(t *testing.T) {
 			for i := range f.data[:8] {
 				f.data[i] = 0xff
 			}
-		}, ""},
+		}, "tensor bns.0.bias: value 0 of 6 is NaN"},
 		{"no card", func(f *file) { delete(f.meta, "specmatch_model") }, "nothing says of what model"},
 		{"a card that is no JSON", func(f *file) { f.meta["specmatch_model"] = "{" }, "specmatch_model: unexpected EOF"},
 		{"a card of a later version", card(`"provenance"`, `"normalisation":"l2","provenance"`), `unknown field "normalisation"`},
@@ -516,7 +516,7 @@ func TestOpenHostile(t *testing.T) {
 		{"a width beyond memory", card(`"hidden":6`, `"hidden":1048576`), "its encoder"},
 		{"a width beyond integers", card(`"hidden":6`, `"hidden":99999999999999999999`), "cannot unmarshal number"},
 		{"layers beyond memory", card(`"layers":3`, `"layers":1048576`), "its encoder"},
-		{"a width of features beyond memory", card(`"in":5`, `"in":1048576`), "the features described have width 5"},
+		{"a width of features beyond memory", card(`"in":5`, `"in":1048576`), "the node features described have width 5"},
 		{"features beyond memory", func(f *file) {
 			card(`"in":5`, `"in":1048576`)(f)
 			card(`"width":5`, `"width":1048576`)(f)

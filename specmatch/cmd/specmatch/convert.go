@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/model"
@@ -15,64 +16,78 @@ import (
 	"github.com/specmatch/specmatch/tensor/files"
 )
 
+// conversion is the command convert.
+type conversion struct {
+	In, Like, Out string
+	engine        cli.Engine
+}
+
 func setupConvert(f *cli.FlagSet) cli.Action {
-	var in, out, like string
-	var engine cli.Engine
-	cli.Var(f, &in, "in", setting.Text,
-		"`file` with a state_dict of PyTorch: .pth, as torch.save writes it, or .safetensors; pretrained\n"+
-			"is the encoder of molecules that is part of this program, as it is")
-	cli.Var(f, &like, "like", setting.Text,
-		"model `file` that the weights are for, such as one that train has left and PyTorch has trained "+
-			"on;\n"+
-			"without it, they are of a GNN of Hu et al. or GraphCL, for molecules or proteins")
-	cli.Var(f, &out, "out", setting.Text, "model `file` to write: .safetensors")
-	f.Add(&engine)
+	x := new(conversion)
+	cli.Var(f, &x.In, "in", setting.Text,
+		"`file` with a state_dict of PyTorch: .pth, as torch.save writes it, or .safetensors;\n"+
+			"pretrained copies the encoder of molecules in this program")
+	cli.Var(f, &x.Like, "like", setting.Text,
+		"model `file` whose weights are replaced, such as one that train wrote and PyTorch trained on;\n"+
+			"without it, the weights are those of a GNN of Hu et al. or GraphCL, for molecules or proteins")
+	cli.Var(f, &x.Out, "out", setting.Text, "model `file` to write: .safetensors")
+	f.Add(&x.engine)
 	f.Check(func() error {
 		switch {
-		case in == "":
+		case x.In == "":
 			return cli.Usagef("-in is needed: a .pth or .safetensors file that PyTorch has written")
-		case !strings.HasSuffix(out, ".safetensors"):
-			return cli.Usagef("-out %q: want a name that ends in .safetensors", out)
+		case x.In == builtin && x.Like != "":
+			return cli.Usagef("-in %s is a model: leave out -like", builtin)
+		case !strings.HasSuffix(x.Out, ".safetensors"):
+			return cli.Usagef("-out %q: want a name that ends in .safetensors", x.Out)
 		}
-		return apart([]string{out}, in, like)
+		return checkOutputs([]string{x.Out}, x.In, x.Like)
 	})
-	return func(ctx context.Context, stdout, _ io.Writer) error {
-		if in == builtin {
-			if like != "" {
-				return cli.Usagef("-in %s is a model: leave -like out", builtin)
-			}
-			return files.Write(out, func(w io.Writer) error {
-				_, err := w.Write(pretrained.Model)
-				return err
-			})
-		}
-		be, err := engine.Open()
-		if err != nil {
+	return x.run
+}
+
+func (x *conversion) run(ctx context.Context, stdout, _ io.Writer) error {
+	if x.In == builtin {
+		return files.Write(x.Out, func(w io.Writer) error {
+			_, err := w.Write(pretrained.Model)
 			return err
-		}
-		defer be.Close()
-		var m *model.Trained
-		if like == "" {
-			m, err = model.OpenHu(in, be)
-			if errors.Is(err, model.ErrNotHu) {
-				err = fmt.Errorf("%w; -like names a model of another kind", err)
-			}
-		} else if m, err = model.Open(like, be); err == nil {
-			err = m.LoadWeights(in)
-		}
-		if err != nil {
-			return err
-		}
-		sum, err := dataset.SumFile(ctx, in)
-		if err != nil {
-			return err
-		}
-		m.Card.Provenance = model.Provenance{Method: "converted", Options: map[string]string{"weights": sum}}
-		if err := m.Save(out); err != nil {
-			return err
-		}
-		a := m.Card.Encoder
-		_, err = fmt.Fprintf(stdout, "%s: %s, %d layers of width %d\n", out, a.Kind, a.Layers, a.Hidden)
+		})
+	}
+	be, err := x.engine.Open()
+	if err != nil {
 		return err
 	}
+	defer be.Close()
+	m, err := x.open(be)
+	if err != nil {
+		return err
+	}
+	sum, err := dataset.SumFile(ctx, x.In)
+	if err != nil {
+		return err
+	}
+	m.Card.Provenance = model.Provenance{Method: "converted", Options: map[string]string{"weights": sum}}
+	if err := m.Save(x.Out); err != nil {
+		return err
+	}
+	encoder := m.Card.Encoder
+	_, err = fmt.Fprintf(stdout, "%s: %s, %d layers of width %d\n",
+		x.Out, encoder.Kind, encoder.Layers, encoder.Hidden)
+	return err
+}
+
+// open returns the model of -like, or one of Hu et al., with the weights of -in.
+func (x *conversion) open(be backend.Backend) (*model.Trained, error) {
+	if x.Like == "" {
+		m, err := model.OpenHu(x.In, be)
+		if errors.Is(err, model.ErrNotHu) {
+			err = fmt.Errorf("%w; -like names a model of another kind", err)
+		}
+		return m, err
+	}
+	m, err := model.Open(x.Like, be)
+	if err == nil {
+		err = m.LoadWeights(x.In)
+	}
+	return m, err
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/specmatch/specmatch/gnn/dataset"
@@ -20,62 +21,60 @@ import (
 
 const formatParquet = "parquet"
 
-// input is what to read: -in, -format, -smiles-column, -id, -attributes, -ignore, -largest-fragment
-// and -neutralise.
+// input is the file to read, and the flags that say how.
 type input struct {
 	In, Format, SMILES, ID string
 	Attributes, Ignore     []string
 	Standard               feature.Standardisation // of molecules
 
-	reading records.Reading
-
-	stdin io.Reader
+	reading records.Reading // what was used of the file
+	stdin   io.Reader       // os.Stdin if nil
 }
 
 func (in *input) Register(f *cli.FlagSet) {
 	cli.Var(f, &in.In, "in", setting.Text,
-		"`file` to read: .csv, .tsv, .smi, .sdf, .jsonl, .graphml, each packed by gzip or zstd or not, "+
-			".parquet, or TUDataset's .zip or\n"+
-			"folder; - is standard input")
+		"`file` to read: .csv, .tsv, .smi, .sdf, .jsonl or .graphml, each also packed by gzip or zstd,\n"+
+			".parquet, or TUDataset's .zip or folder; - is standard input")
 	cli.Var(f, &in.Format, "format", setting.OneOf(append(records.Formats, formatParquet)...),
-		"`format` of the file, where its name does not tell: "+strings.Join(records.Formats, ", ")+", "+
+		"`format` of the file, if its name does not tell: "+strings.Join(records.Formats, ", ")+", "+
 			formatParquet)
 	cli.Var(f, &in.SMILES, "smiles-column", setting.Text,
-		"`column` of SMILES in a table of molecules; none is smiles, in upper or lower case,\n"+
+		"`column` of SMILES in a table of molecules; by default smiles, in upper or lower case,\n"+
 			"or else the only column whose name contains that")
 	cli.Var(f, &in.ID, "id", setting.Text,
-		"`column`, key or property that names the records (of an SD file, _Name is the title); none "+
-			"numbers them from 1")
+		"`column`, key or property with the ids of the records (_Name is the title of an SD file);\n"+
+			"by default they are numbered from 1")
 	cli.Var(f, &in.Attributes, "attributes", setting.List(setting.Text),
-		"`columns` A,B of a table of edges, or keys of GraphML, that are attributes of nodes; none are "+
-			"those that the model names, or\n"+
-			"else those whose name begins with attribute")
+		"`columns` A,B of a table of edges, or keys of GraphML, that are node attributes; by default those\n"+
+			"that the model names, or else those whose name begins with attribute")
 	cli.Var(f, &in.Ignore, "ignore", setting.List(setting.Text),
-		"`columns` or keys A,B to leave out though their names sound like a part of a graph, such as weight")
+		"`columns` or keys A,B to skip although their names sound like a part of a graph, such as weight")
 	f.BoolVar(&in.Standard.LargestFragment, "largest-fragment", false,
 		"keep only the largest fragment of a molecule, organic ones first, which removes the counter-ions of salts")
 	f.BoolVar(&in.Standard.Neutralise, "neutralise", false,
-		"take charges off a molecule that hydrogens can take off, as of acids and amines")
+		"neutralise charges that hydrogens can balance, such as those of acids and amines")
 	f.Check(func() error {
-		if in.In == "" {
+		switch {
+		case in.In == "":
 			return cli.Usagef("-in is needed: a file of molecules or graphs")
-		}
-		if in.In == "-" && in.Format == "" {
+		case in.In != stdio:
+			return nil
+		case in.Format == "":
 			in.Format = records.CSV
-		}
-		if in.In == "-" && in.Format == formatParquet {
+		case in.Format == formatParquet:
 			return cli.Usagef("-in - -format parquet: a Parquet file is read from its end; give its name")
 		}
 		return nil
 	})
 }
 
-func (in *input) parquet() bool {
+// isParquet reports whether the file is in the Parquet format, by -format or by its name.
+func (in *input) isParquet() bool {
 	return in.Format == formatParquet ||
 		in.Format == "" && strings.HasSuffix(strings.ToLower(in.In), ".parquet")
 }
 
-// options returns how the file is read, with what serves one reading.
+// options returns the options for one reading of the file.
 func (in *input) options() (records.Options, error) {
 	o := records.Options{
 		Format:     in.Format,
@@ -87,20 +86,20 @@ func (in *input) options() (records.Options, error) {
 		Reading:    &in.reading,
 	}
 	switch {
-	case in.parquet():
+	case in.isParquet():
 		text, err := parquet.Open(in.In)
 		if err != nil {
 			return o, err
 		}
 		o.Format = records.CSV
 		o.Input = text
-	case in.In == "-":
+	case in.In == stdio:
 		o.Input = cmp.Or[io.Reader](in.stdin, os.Stdin)
 	}
 	return o, nil
 }
 
-// sum returns the SHA-256 sum of the file, for the record of the run; "" if it is none.
+// sum returns the SHA-256 of the file, "" if it is no regular file, and notes it in flags, if any.
 func (in *input) sum(ctx context.Context, flags *cli.FlagSet) (string, error) {
 	if info, err := os.Stat(in.In); err != nil || !info.Mode().IsRegular() {
 		return "", nil
@@ -112,8 +111,8 @@ func (in *input) sum(ctx context.Context, flags *cli.FlagSet) (string, error) {
 	return sum, err
 }
 
-// note says what of the file is used and what is left out, and gives the set of the others its sum.
-func (in *input) note(t *records.Table, sum string, stderr io.Writer) {
+// describeTable says what of the file was used and what was rejected, and notes its sum in the data set.
+func (in *input) describeTable(t *records.Table, sum string, stderr io.Writer) {
 	fmt.Fprintf(stderr, "%s: %v\n", in.In, t.Reading)
 	if n := len(t.Rejected); n > 0 {
 		fmt.Fprintf(stderr, "%s: %d of %d records cannot be used, such as %v\n",
@@ -125,30 +124,29 @@ func (in *input) note(t *records.Table, sum string, stderr io.Writer) {
 	}
 }
 
-// compare says what of the file has been used, and what the model was trained on if that is
-// called otherwise.
-func (in *input) compare(trained string, stderr io.Writer) {
+// describe says what of the file was used, and which columns the model was trained on, if they differ.
+func (in *input) describe(trained string, stderr io.Writer) {
 	fmt.Fprintf(stderr, "%s: %v\n", in.In, in.reading)
 	if features := in.reading.Features(); trained != "" && features != "" && features != trained {
 		fmt.Fprintf(stderr, "%s: the model was trained on other columns or keys: %s\n", in.In, trained)
 	}
 }
 
-// molecules reports whether the file is of molecules, as far as can be seen before it
-// is read.
+// molecules reports whether the file has molecules, from its beginning.
 func (in *input) molecules() bool {
-	if in.In == "" || in.In == "-" {
-		return in.Format == "" || in.Format == records.CSV || in.Format == records.SMI ||
-			in.Format == records.SDF
+	if in.In == "" || in.In == stdio {
+		return slices.Contains([]string{"", records.CSV, records.SMI, records.SDF}, in.Format)
 	}
-	seen := errors.New("seen")
-	o, err := in.options()
-	if t, ok := o.Input.(io.Closer); ok {
-		defer t.Close()
+	options, err := in.options()
+	if err != nil {
+		return false
 	}
-	o.ID = ""
-	o.Reading = nil
-	o.Want = records.Molecules
-	return err == nil &&
-		errors.Is(records.Read(context.Background(), in.In, o, func(*records.Record) error { return seen }), seen)
+	if text, ok := options.Input.(io.Closer); ok {
+		defer text.Close()
+	}
+	options.ID = ""
+	options.Reading = nil
+	options.Want = records.Molecules
+	err = records.Read(context.Background(), in.In, options, func(*records.Record) error { return errFound })
+	return errors.Is(err, errFound)
 }

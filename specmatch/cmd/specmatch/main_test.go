@@ -242,20 +242,20 @@ func TestPretrained(t *testing.T) {
 	}
 	must(t, "finetune -in m.csv -target length -model pretrained -seeds 1 -epochs 1 -lr 1e-12 -out tuned")
 	weights := func(path string) []float64 {
-		m, be, err := openModel(path, cli.Engine{Backend: "cpu"})
+		m, err := openModel(path, cli.Engine{Backend: "cpu"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer be.Close()
+		defer m.Close()
 		if c := m.Encoder.(*gnn.ChemGIN).Config; c.Sum != (path != builtin) || (c.Readout == gnn.ReadoutAll) != (path == builtin) {
 			t.Errorf("%s: the readout is %+v", path, c)
 		}
 		w := m.Encoder.Parameters()[0].Value
 		v := make([]float64, w.Len())
-		be.Download(v, w)
+		m.be.Download(v, w)
 		return v
 	}
-	if !slices.Equal(weights(builtin), weights(filepath.Join("tuned", division{}.model()))) {
+	if !slices.Equal(weights(builtin), weights(filepath.Join("tuned", division{}.modelFile()))) {
 		t.Error("fine-tuning has started from other weights")
 	}
 }
@@ -286,10 +286,10 @@ func TestReadouts(t *testing.T) {
 		t.Error(header)
 	}
 	must(t, "finetune -in m.csv -target length -readout all:mean,max -epochs 1 -seeds 1 -out tuned"+tiny)
-	if about := must(t, "inspect -model tuned/"+division{}.model()); !strings.Contains(about, "read out as all:mean,max") || !strings.Contains(about, "vectors of width 32") {
+	if about := must(t, "inspect -model tuned/"+division{}.modelFile()); !strings.Contains(about, "read out as all:mean,max") || !strings.Contains(about, "vectors of width 32") {
 		t.Error(about)
 	}
-	must(t, "predict -in m.csv -model tuned/"+division{}.model()+" -out p.csv")
+	must(t, "predict -in m.csv -model tuned/"+division{}.modelFile()+" -out p.csv")
 	for args, want := range map[string]string{
 		"embed -in m.csv -out v.csv -readout 6:sum":                      `readout "6:sum": want layers (all, last, or ascending numbers from 1 to 5)`,
 		"embed -in m.csv -out v.csv -readout sum":                        `readout "sum": want layers`,
@@ -326,7 +326,7 @@ func TestStandard(t *testing.T) {
 			t.Errorf("%q: the salt is the acid: %v", args, got)
 		}
 	}
-	for _, model := range []string{"encoder/" + modelFile, "tuned/" + division{}.model()} {
+	for _, model := range []string{"encoder/" + modelFile, "tuned/" + division{}.modelFile()} {
 		if vector("-in salt.smi -model "+model) != vector("-in acid.smi -model "+model) {
 			t.Errorf("%s: the salt is another", model)
 		}
@@ -349,7 +349,7 @@ func TestRich(t *testing.T) {
 	must(t, "train -in m.csv -epochs 0 -out hu"+tiny)
 	must(t, "finetune -in m.csv -target length -atoms rich -epochs 1 -seeds 1 -out tuned"+tiny)
 	must(t, "finetune -in m.csv -target length -epochs 1 -seeds 1 -out again -model rich/"+modelFile)
-	for model, want := range map[string]bool{"rich/" + modelFile: true, "hu/" + modelFile: false, "tuned/" + division{}.model(): true, "again/" + division{}.model(): true} {
+	for model, want := range map[string]bool{"rich/" + modelFile: true, "hu/" + modelFile: false, "tuned/" + division{}.modelFile(): true, "again/" + division{}.modelFile(): true} {
 		_, text, _ := strings.Cut(must(t, "embed -in two.smi -out - -model "+model), "\n")
 		lines := strings.Split(text, "\n")
 		if differ := strings.TrimPrefix(lines[0], "1,") != strings.TrimPrefix(lines[1], "2,"); differ != want {
@@ -476,7 +476,7 @@ func TestGoesOn(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var e bytes.Buffer
-		o := &output{Out: out, in: &input{In: "m.csv"}}
+		o := &output{Out: out, input: &input{In: "m.csv"}}
 		m := apply.Model{Columns: []string{"nodes", "edges"}, Key: key, Reads: apply.Input{Content: records.Molecules}}
 		before := graphs
 		m.Rows = func(ctx context.Context, all []*graph.Graph) (y []float64, err error) {
@@ -562,8 +562,8 @@ func TestFinetune(t *testing.T) {
 			}
 			for seed := range 2 {
 				p := filepath.Join(out, "p.csv")
-				must(t, fmt.Sprintf("predict -in m.csv -id name -out %s -model %s", p, filepath.Join(out, division{seed: seed}.model())))
-				all, test := readCSV(t, p), readCSV(t, filepath.Join(out, division{seed: seed}.test()))
+				must(t, fmt.Sprintf("predict -in m.csv -id name -out %s -model %s", p, filepath.Join(out, division{seed: seed}.modelFile())))
+				all, test := readCSV(t, p), readCSV(t, filepath.Join(out, division{seed: seed}.testFile()))
 				if header := csvLine(all[0]); header != c.header || len(all) != 401 || len(test) < 41 {
 					t.Errorf("columns %s, want %s; %d and %d lines", header, c.header, len(all), len(test))
 				}
@@ -618,8 +618,8 @@ func TestScore(t *testing.T) {
 	write(t, "m.csv", moleculeTable(90))
 	must(t, "finetune -in m.csv -target length,share -seeds 2 -epochs 2 -out numbers"+tiny)
 	must(t, "finetune -in m.csv -target most -seeds 1 -epochs 2 -out classes"+tiny)
-	number := filepath.Join("numbers", division{}.model())
-	out := must(t, "predict -in m.csv -id name -keep smiles,length -out p.csv -model "+number+","+filepath.Join("numbers", division{seed: 1}.model()))
+	number := filepath.Join("numbers", division{}.modelFile())
+	out := must(t, "predict -in m.csv -id name -keep smiles,length -out p.csv -model "+number+","+filepath.Join("numbers", division{seed: 1}.modelFile()))
 	rows, given := readCSV(t, "p.csv"), readCSV(t, "m.csv")
 	if got := csvLine(rows[0]); got != "id,smiles,length,length_2,share,length_std,share_std" || len(rows) != len(given) {
 		t.Fatalf("%s, %d rows", got, len(rows))
@@ -634,11 +634,11 @@ func TestScore(t *testing.T) {
 			t.Errorf("kept %q of %q", row, given[i+1])
 		}
 	}
-	if want := fmt.Sprintf("length: 90 records whose target is known: RMSE %.4g, MAE ", math.Sqrt(squares/90)); !strings.Contains(out, want) || !strings.Contains(out, "\nshare: 90 records") {
+	if want := fmt.Sprintf("length: 90 records with a target: RMSE %.4g, MAE ", math.Sqrt(squares/90)); !strings.Contains(out, want) || !strings.Contains(out, "\nshare: 90 records") {
 		t.Errorf("no %s in\n%s", want, out)
 	}
-	classes := filepath.Join("classes", division{}.model())
-	if out := must(t, "predict -in m.csv -target most -out c.parquet -model "+classes); !strings.Contains(out, "most: 90 records whose target is known: accuracy ") {
+	classes := filepath.Join("classes", division{}.modelFile())
+	if out := must(t, "predict -in m.csv -target most -out c.parquet -model "+classes); !strings.Contains(out, "most: 90 records with a target: accuracy ") {
 		t.Error(out)
 	}
 	write(t, "few.csv", "smiles,length,share,most\nC,>3,,none of them\nCC,2,0.5,\n")
@@ -646,8 +646,8 @@ func TestScore(t *testing.T) {
 		t.Error(out)
 	}
 	for line, want := range map[string]string{
-		"-in few.csv -target most -out g.csv -model " + classes: `few.csv:2: column most: "none of them" is no target of the model`,
-		"-in few.csv -target most -out h.csv -model " + number:  "-target names 1 columns, and the model predicts 2",
+		"-in few.csv -target most -out g.csv -model " + classes: `few.csv:2: column most: "none of them" is not a target of the model`,
+		"-in few.csv -target most -out h.csv -model " + number:  "-target names 1 columns, but the model predicts 2",
 		"-in few.csv -keep smiles -out h.npy -model " + number:  "-keep: -out h.npy: want a name that ends in .csv",
 		"-in few.csv -keep none -out h.csv -model " + number:    `no column "none"`,
 	} {
@@ -713,7 +713,7 @@ func TestFolds(t *testing.T) {
 	write(t, "m.csv", moleculeTable(90))
 	line := "finetune -in m.csv -id name -target most -split stratified -folds 3 -balanced -epochs 3 -out "
 	stdout := must(t, line+"run"+tiny)
-	for _, want := range []string{"0, 3 ", "mean ", "baseline ", "oxygen, too predicted", "(-folds 3 -split stratified)", "frequencies of the training part"} {
+	for _, want := range []string{"0, 3 ", "mean ", "baseline ", "oxygen, too predicted", "(-folds 3 -split stratified)", "class frequencies of the training set"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("no %q in\n%s", want, stdout)
 		}
@@ -724,7 +724,7 @@ func TestFolds(t *testing.T) {
 	}
 	tested := map[string]bool{}
 	for f := range 3 {
-		test, right := readCSV(t, filepath.Join("run", division{0, f + 1}.test())), 0.0
+		test, right := readCSV(t, filepath.Join("run", division{0, f + 1}.testFile())), 0.0
 		for _, r := range test[1:] {
 			tested[r[0]] = true
 			var carbon float64
@@ -768,7 +768,7 @@ func TestSure(t *testing.T) {
 		if !strings.Contains(stdout, "coverage") {
 			t.Error(stdout)
 		}
-		model := filepath.Join("run-"+strings.ReplaceAll(target, ",", "-"), division{}.model())
+		model := filepath.Join("run-"+strings.ReplaceAll(target, ",", "-"), division{}.modelFile())
 		must(t, "predict -in m.csv -id name -level 0.8 -distance -explain why.jsonl -out sure.csv -model "+model)
 		if why := read(t, "why.jsonl"); strings.Count(why, "\n") != 300 || !strings.HasPrefix(why, `{"id":"m0","smiles":"C`) {
 			t.Errorf("%.300s", why)
@@ -808,10 +808,10 @@ func TestSure(t *testing.T) {
 		if covered < 180 { // most of them are trained on
 			t.Errorf("%s: %g of 300 are covered", target, covered)
 		}
-		if _, _, err := invoke(t.Context(), "predict -in m.csv -level 0.99 -out x.csv -model "+model); err == nil || !strings.Contains(err.Error(), "needs 99 records that were validated on, and there are") {
+		if _, _, err := invoke(t.Context(), "predict -in m.csv -level 0.99 -out x.csv -model "+model); err == nil || !strings.Contains(err.Error(), "needs 99 validation records, and there are") {
 			t.Error(err)
 		}
-		if _, _, err := invoke(t.Context(), "predict -in m.csv -level 0.9 -out x.csv -model "+model+",x"); err == nil || !strings.Contains(err.Error(), "are of one model") {
+		if _, _, err := invoke(t.Context(), "predict -in m.csv -level 0.9 -out x.csv -model "+model+",x"); err == nil || !strings.Contains(err.Error(), "are for one model") {
 			t.Error(err)
 		}
 	}
@@ -839,7 +839,7 @@ func TestEnsemble(t *testing.T) {
 	rows := func(models ...int) [][]string {
 		var paths []string
 		for _, m := range models {
-			paths = append(paths, filepath.Join("run", division{seed: m}.model()))
+			paths = append(paths, filepath.Join("run", division{seed: m}.modelFile()))
 		}
 		r, err := csv.NewReader(strings.NewReader(must(t, "predict -in m.csv -out - -model "+strings.Join(paths, ",")))).ReadAll()
 		if err != nil || len(r) != 61 {
@@ -902,13 +902,13 @@ func TestGraphs(t *testing.T) {
 	ofLines := must(t, "embed -in g.jsonl -id id -out - -model "+model)
 	tuned := must(t, "finetune -in g.jsonl -id id -target y -seeds 1 -epochs 20 -batch 8 -lr 0.01 -out tuned -model "+model)
 	must(t, "finetune -in e.csv -id graph -target y -seeds 1 -epochs 20 -batch 8 -lr 0.01 -out tuned2 -model "+model)
-	if a, b := read(t, filepath.Join("tuned", division{}.test())), read(t, filepath.Join("tuned2", division{}.test())); a != b || !strings.HasPrefix(a, "id,y,y_observed,distance\ng") {
+	if a, b := read(t, filepath.Join("tuned", division{}.testFile())), read(t, filepath.Join("tuned2", division{}.testFile())); a != b || !strings.HasPrefix(a, "id,y,y_observed,distance\ng") {
 		t.Errorf("of lines\n%s\nof edges\n%s", a, b)
 	}
 	if len(strings.Split(ofLines, "\n")) != 62 || !strings.Contains(tuned, "ROC-AUC") {
 		t.Errorf("%s%s", ofLines, tuned)
 	}
-	about := must(t, "inspect -model "+filepath.Join("tuned", division{}.model()))
+	about := must(t, "inspect -model "+filepath.Join("tuned", division{}.modelFile()))
 	for _, want := range []string{"gin, 2 layers of width 8", "labels 1 to 2", "predicts    binary: y", "trained on  g.jsonl "} {
 		if !strings.Contains(about, want) {
 			t.Errorf("no %q in\n%s", want, about)
@@ -991,7 +991,7 @@ func TestMistakes(t *testing.T) {
 	chem, gin := encoderFor(t, "m.csv"), encoderFor(t, "g.jsonl")
 	must(t, "finetune -in m.csv -target length -seeds 1 -epochs 1 -out tuned"+tiny)
 	must(t, "finetune -in m.csv -target share -seeds 1 -epochs 1 -out other"+tiny)
-	tuned, other := filepath.Join("tuned", division{}.model()), filepath.Join("other", division{}.model())
+	tuned, other := filepath.Join("tuned", division{}.modelFile()), filepath.Join("other", division{}.modelFile())
 	release, err := files.LockFile("locked.npy")
 	if err != nil {
 		t.Fatal(err)
@@ -1049,17 +1049,17 @@ func TestMistakes(t *testing.T) {
 		{"predict -in m.csv -out p.csv -model " + tuned + "," + other, "predict different things", true},
 		{"predict -in m.csv -out p.csv -model " + tuned + "," + tuned, "listed twice", true},
 		{"finetune -in m.csv", "-target is needed", true},
-		{"finetune -in m.csv -target length -folds 1", "-folds 1: want 2", true},
+		{"finetune -in m.csv -target length -folds 1", "-folds 1: want at least 2", true},
 		{"finetune -in g.jsonl -id id -target y -features morgan", "-features are of molecules, and g.jsonl has graphs", true},
 		{"finetune -in m.csv -target length -features morgan,morgan:2:2048", "is listed twice", true},
 		{"finetune -in m.csv -target length -folds 3 -test m.csv", "-folds divides -in alone", true},
-		{"finetune -in m.csv -target length -folds 3 -split part", "folds are of one file", false},
+		{"finetune -in m.csv -target length -folds 3 -split part", "folds need one file", false},
 		{"finetune -in m.csv -target length -test none.csv", "none.csv", false},
 		{"finetune -in m.csv -target length -test one.smi", "has no columns", false},
 		{"finetune -in m.csv -target length -epochs 0 -out run", "-epochs 0: want at least 1", true},
 		{"finetune -in m.csv -target lenght", `no column "lenght"`, false},
 		{"finetune -in m.csv -target length -model " + gin, "has molecules, want graphs", false},
-		{"finetune -in m.csv -target most,name", "classes are of one target", true},
+		{"finetune -in m.csv -target most,name", "only one target can have classes", true},
 		{"finetune -in m.csv -target name", "has 40 different values in 40 records", false},
 		{"finetune -in m.csv -target length -kind binary", `want 0, 1 or nothing`, false},
 		{"finetune -in words.csv -target y -kind regression", `words.csv:3: column y: "x" is not a number`, false},
@@ -1116,22 +1116,22 @@ func TestConvert(t *testing.T) {
 			if out := must(t, "convert -in "+in+" -out m.safetensors"); out != "m.safetensors: "+text+", 2 layers of width 3\n" {
 				t.Error(out)
 			}
-			m, be, err := openModel("m.safetensors", cli.Engine{Backend: "cpu"})
+			m, err := openModel("m.safetensors", cli.Engine{Backend: "cpu"})
 			if err != nil {
 				t.Fatal(err)
 			}
 			var got []string
 			for _, p := range m.Encoder.Parameters() {
 				v := make([]float64, p.Value.Len())
-				be.Download(v, p.Value)
+				m.be.Download(v, p.Value)
 				got = append(got, fmt.Sprint(p.Name, v))
 			}
 			for _, b := range m.Encoder.Buffers() {
 				v := make([]float64, b.Value.Len())
-				be.Download(v, b.Value)
+				m.be.Download(v, b.Value)
 				got = append(got, fmt.Sprint(b.Name, v))
 			}
-			be.Close()
+			m.Close()
 			if want == nil {
 				want = got
 			}
@@ -1157,11 +1157,11 @@ func TestConvert(t *testing.T) {
 	// Another encoder, by way of a model that is like it.
 	write(t, "g.jsonl", strings.Repeat(`{"edges":[[0,1]],"labels":[1,2]}`+"\n", 4))
 	gin := encoderFor(t, "g.jsonl")
-	m, be, err := openModel(gin, cli.Engine{Backend: "cpu"})
+	m, err := openModel(gin, cli.Engine{Backend: "cpu"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer be.Close()
+	defer m.Close()
 	bare := nn.Rename(m.Encoder, func(name string) string { return strings.TrimPrefix(name, "encoder.") })
 	if err := nn.SaveFile("bare.safetensors", bare, nil); err != nil {
 		t.Fatal(err)

@@ -64,7 +64,7 @@ func apartRuns(out string, in []string) error {
 			read = append(read, name)
 		}
 	}
-	return apart([]string{out}, read...)
+	return checkOutputs([]string{out}, read...)
 }
 
 // saveReport writes the report of runs to a file, and returns it and their number.

@@ -16,102 +16,109 @@ import (
 	"github.com/specmatch/specmatch/specmatch/model"
 )
 
-type score struct {
-	in        string
+// scorer compares the predictions that are written with observed targets.
+type scorer struct {
+	file      string
 	head      model.Head
 	targets   []string
 	predicted []float64 // [n×Outputs]
-	y         []float64 // [n×len(targets)]
-	err       error     // the first target that is none
+	observed  []float64 // [n×len(targets)]; NaN where a target is missing
+	err       error     // about the first value that is no target
 }
 
-// score makes the output compare what it writes with targets: those that are named, or those that the
-// model has learned if the file has them; nil if there are none.
-func (o *output) score(ctx context.Context, h model.Head, targets []string) (*score, error) {
-	if want := max(len(h.Tasks), 1); targets != nil && len(targets) != want {
-		return nil, cli.Usagef("-target names %d columns, and the model predicts %d", len(targets), want)
+// newScorer makes the output compare predictions with the columns of -target, or with the model's own targets
+// if the file has them. It returns nil if there is nothing to compare with.
+func (x *prediction) newScorer(ctx context.Context, h model.Head) (*scorer, error) {
+	targets := x.Targets
+	if n := max(len(h.Tasks), 1); targets != nil && len(targets) != n {
+		return nil, cli.Usagef("-target names %d columns, but the model predicts %d", len(targets), n)
 	}
-	if targets == nil && (h.Kind == model.Classes || o.in.In == "-") || o.Shard.N > 0 {
+	if x.Shard.N > 0 {
 		return nil, nil
 	}
 	if targets == nil {
+		if h.Kind == model.Classes || x.In == stdio {
+			return nil, nil
+		}
 		targets = h.Tasks
-		if !o.has(ctx, targets) {
+		if !x.input.hasFields(ctx, targets) {
 			return nil, ctx.Err()
 		}
 	}
-	s := &score{in: o.in.In, head: h, targets: targets}
-	o.known = targets
-	o.seen = s.add
+	s := &scorer{file: x.In, head: h, targets: targets}
+	x.scored = targets
+	x.observe = s.add
 	return s, nil
 }
 
-// has reports whether the first record of the file that can be used has one of the fields. What is wrong
-// with the file is said by whoever reads it next.
-func (o *output) has(ctx context.Context, fields []string) (found bool) {
-	options, err := o.in.options()
+// hasFields reports whether the first usable record of the file has a value in one of the fields. It leaves
+// errors of the file to the next reader.
+func (in *input) hasFields(ctx context.Context, fields []string) (found bool) {
+	options, err := in.options()
 	if err != nil {
 		return false
 	}
-	if t, ok := options.Input.(io.Closer); ok {
-		defer t.Close()
+	if text, ok := options.Input.(io.Closer); ok {
+		defer text.Close()
 	}
 	options.Fields = fields
 	options.Reading = nil
-	records.Read(ctx, o.in.In, options, func(r *records.Record) error {
+	records.Read(ctx, in.In, options, func(r *records.Record) error {
 		if r.Err != nil {
 			return nil
 		}
-		found = slices.ContainsFunc(r.Fields, func(text string) bool {
-			return strings.TrimSpace(text) != ""
-		})
-		return errors.New("seen")
+		found = slices.ContainsFunc(r.Fields, func(text string) bool { return strings.TrimSpace(text) != "" })
+		return errFound
 	})
 	return found
 }
 
-func (s *score) add(b apply.Batch) {
+// errFound ends a reading whose first record is enough.
+var errFound = errors.New("found")
+
+// add notes the predictions and targets of a batch.
+func (s *scorer) add(b apply.Batch) {
 	for r, row := range b.Rows() {
 		s.predicted = append(s.predicted, row[:s.head.Outputs]...)
-		for k, text := range r.Fields[len(r.Fields)-len(s.targets):] {
+		first := len(r.Fields) - len(s.targets) // after the columns of -keep
+		for k, text := range r.Fields[first:] {
 			y, err := finetune.Target(s.head, text)
 			if err != nil {
 				y = math.NaN()
 				if s.err == nil {
-					s.err = fmt.Errorf("%s:%d: column %s: %w; metrics are without it",
-						s.in, r.Line, s.targets[k], err)
+					s.err = fmt.Errorf("%s:%d: column %s: %w; the metrics leave it out",
+						s.file, r.Line, s.targets[k], err)
 				}
 			}
-			s.y = append(s.y, y)
+			s.observed = append(s.observed, y)
 		}
 	}
 }
 
-// write writes a line for each target. The records of an earlier start are not among them.
-func (s *score) write(w io.Writer, earlier int) error {
-	if earlier > 0 {
-		fmt.Fprintf(w, "metrics are without the %d records of an earlier start\n", earlier)
+// write writes a line of metrics for each target. Records that an earlier start wrote are not among them.
+func (s *scorer) write(w io.Writer, resumed int) error {
+	if resumed > 0 {
+		fmt.Fprintf(w, "metrics leave out the %d records of an earlier start\n", resumed)
 	}
 	finetune.Settle(s.head, s.predicted)
-	for t, m := range finetune.Score(s.head, s.predicted, s.y) {
-		known := 0
-		for i := t; i < len(s.y); i += len(s.targets) {
-			if !math.IsNaN(s.y[i]) {
-				known++
+	for task, values := range finetune.Score(s.head, s.predicted, s.observed) {
+		count := 0
+		for i := task; i < len(s.observed); i += len(s.targets) {
+			if !math.IsNaN(s.observed[i]) {
+				count++
 			}
 		}
 		var parts []string
-		for _, metric := range finetune.Metrics(s.head.Kind) {
+		for _, metric := range finetune.Metrics(s.head) {
 			text := "n/a"
-			if v := m.Get(metric.Name); !math.IsNaN(v) && metric.Percent {
+			if v := values.Get(metric.Name); !math.IsNaN(v) && metric.Percent {
 				text = fmt.Sprintf("%.2f %%", v)
 			} else if !math.IsNaN(v) {
 				text = fmt.Sprintf("%.4g", v)
 			}
 			parts = append(parts, metric.Title+" "+text)
 		}
-		fmt.Fprintf(w, "%s: %d records whose target is known: %s\n",
-			s.targets[t], known, strings.Join(parts, ", "))
+		fmt.Fprintf(w, "%s: %d records with a target: %s\n", s.targets[task], count, strings.Join(parts, ", "))
 	}
 	return s.err
 }

@@ -100,7 +100,7 @@ func setupTrain(f *cli.FlagSet) cli.Action {
 	r.Settings.RegisterMorgan(f)
 	f.Add(&x.engine, &x.output)
 	f.Small("for molecules", x.input.molecules, map[string]string{"hidden": "300", "layers": "5", "batch": "256", "lr": "0.001", "tau": "0.1", "policy": augment.Random2, "simgrace-eta": "0.1"})
-	f.Check(func() error { return apartRun(x.output.Dir, []string{modelFile}, x.In) })
+	f.Check(func() error { return checkRunOutputs(x.output.Dir, []string{modelFile}, x.In) })
 	return x.train
 }
 
@@ -130,7 +130,7 @@ func (x *training) train(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	x.input.note(t, sum, stderr)
+	x.input.describeTable(t, sum, stderr)
 	r := &x.run
 	r.Dataset, r.Regime, r.File = t.Set, method.Transfer, modelFile
 	var features *graph.Columns

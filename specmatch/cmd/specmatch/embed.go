@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"io"
+
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/specmatch/apply"
+	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/setting"
+	"github.com/specmatch/specmatch/specmatch/train"
+)
+
+// embedding is the command embed.
+type embedding struct {
+	input
+	output
+	engine   cli.Engine
+	Model    string
+	Readout  string
+	Features []apply.Feature
+	Memory   int // MB
+}
+
+func setupEmbed(f *cli.FlagSet) cli.Action {
+	x := &embedding{
+		Model:    builtin,
+		Readout:  readoutAuto,
+		Features: []apply.Feature{apply.Encoder},
+		Memory:   apply.Memory >> 20,
+	}
+	x.output.input = &x.input
+	x.output.models = func() []string { return []string{x.Model} }
+	f.Add(&x.input, &x.output)
+	cli.Var(f, &x.Model, "model", setting.Text,
+		"model `file`, such as train or finetune writes, whose encoder is used;\n"+
+			"pretrained is the encoder of molecules in this program")
+	cli.Var(f, &x.Readout, "readout", readoutOf(readoutAuto, readoutOwn),
+		"`LAYERS:KINDS` of a vector, such as all:sum,mean,max, last:sum or 1,3:max: the layers that are read,\n"+
+			"and how their nodes are pooled; own is the readout of the encoder; auto is all:sum,mean,max for\n"+
+			"molecules and own for graphs, unless the model file has another")
+	cli.Var(f, &x.Features, "features", setting.List(apply.ParseFeature),
+		"`features A,B` of molecules that are concatenated to a vector: "+apply.FeatureWords+
+			",\n"+
+			"the 52 descriptors, Crippen's logP and MR, and the counts or bits of Morgan "+
+			"fingerprints as in RDKit (2:2048 by default)")
+	cli.Var(f, &x.Memory, "memory", setting.Int(0),
+		"`MB` for the cache of atom environments, which makes molecules faster; vectors do not depend on it")
+	f.Add(&x.engine)
+	return x.run
+}
+
+func (x *embedding) run(ctx context.Context, stdout, stderr io.Writer) error {
+	if x.Join {
+		return x.output.collect(ctx, stdout)
+	}
+	if err := train.MemoryFits("remembering environments", float64(x.Memory)*(1<<20)); err != nil {
+		return cli.Usagef("-memory %d: %w", x.Memory, err)
+	}
+	opened, err := openModel(x.Model, x.engine)
+	if err != nil {
+		return err
+	}
+	defer opened.Close()
+
+	m := opened.Trained
+	switch encoder := m.Card.Encoder; {
+	case x.Readout != readoutAuto && x.Readout != readoutOwn:
+		m, err = m.WithReadout(gnn.Readout(x.Readout))
+	case x.Readout == readoutAuto && encoder.Kind == gnn.KindChemGIN && encoder.Readout == "":
+		m, err = m.WithReadout(gnn.ReadoutAll)
+	}
+	if err != nil {
+		return cli.Usagef("-readout: %w", err)
+	}
+	rows, err := apply.Features(m.Remembering(x.Memory<<20), x.Features...)
+	if err != nil {
+		return cli.Usagef("-features: %s: %w", x.Model, err)
+	}
+	return x.output.write(ctx, "embed", rows, stdout, stderr)
+}

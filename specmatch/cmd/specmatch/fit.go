@@ -1,0 +1,273 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/finetune"
+	"github.com/specmatch/specmatch/specmatch/model"
+	"github.com/specmatch/specmatch/specmatch/report"
+	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/train"
+	"github.com/specmatch/specmatch/tensor/files"
+)
+
+// outcome is the result of a fit. Its fields are the keys of the run's journal.
+type outcome struct {
+	finetune.Result
+	Test      []train.Metrics     // of each task, with the weights that are kept
+	Baseline  []train.Metrics     // of the mean or the class frequencies of the training set
+	Confusion [][][]float64       // [task][true][predicted]; nil for regression
+	Coverage  []finetune.Coverage // of each task at level; nil if too few records validate
+	Parts     [3]int              // sizes of the training, validation and test sets
+	Shared    [2]int              // validation and test records that also occur in the training set
+	Worst     []report.Case       // the worst predictions of the test set
+}
+
+// Check implements [run.Result].
+func (o *outcome) Check() error {
+	if o.Test == nil || o.Baseline == nil {
+		return errors.New("no metrics of the test set and its baseline")
+	}
+	return o.Result.Check()
+}
+
+// division is one split of the records, by a seed or, if fold is not 0, a fold of cross-validation.
+type division struct{ seed, fold int }
+
+// divisions returns the splits that the flags ask for.
+func (x *tuning) divisions() (all []division) {
+	for s := range x.recipe.Seeds {
+		for f := range max(x.Folds, 1) {
+			all = append(all, division{x.recipe.FirstSeed + s, min(x.Folds, f+1)})
+		}
+	}
+	return all
+}
+
+// format formats the seed, and the fold if there is one.
+func (d division) format(seed, fold string) string {
+	if d.fold == 0 {
+		return fmt.Sprintf(seed, d.seed)
+	}
+	return fmt.Sprintf(seed+fold, d.seed, d.fold)
+}
+
+// unit returns the name of the unit that fits a model to the division.
+func (d division) unit() string { return d.format("seed=%d", "/fold=%d") }
+
+// modelFile returns the name of the file with the fitted model.
+func (d division) modelFile() string { return d.format("model-%d", "-%d") + ".safetensors" }
+
+// testFile returns the name of the table with the predictions of the test set.
+func (d division) testFile() string { return d.format("test-%d", "-%d") + ".csv" }
+
+// split returns the records of each part of a division.
+func (x *tuning) split(d division) (dataset.Split, error) {
+	if d.fold == 0 {
+		return x.examples.Divide(uint64(d.seed))
+	}
+	return x.examples.Fold(uint64(d.seed), d.fold-1, x.Folds)
+}
+
+// checkSplits tries all divisions, and notes what the metrics do not tell: bounds, copies across parts, and
+// records that contradict each other.
+func (x *tuning) checkSplits(stderr io.Writer) error {
+	var valid, test []string
+	shared := 0
+	bounds := 0
+	for _, d := range x.divisions() {
+		s, err := x.split(d)
+		if err != nil {
+			return err
+		}
+		v, t := x.examples.Overlap(s)
+		valid = append(valid, fmt.Sprint(v))
+		test = append(test, fmt.Sprint(t))
+		shared += v + t
+		bounds += x.examples.CountBounds(s.Test)
+	}
+	if shared > 0 {
+		x.notes = append(x.notes, fmt.Sprintf(
+			"test %s that also occur in the training set: %s; validation %[1]s: %[3]s",
+			x.examples.Content, strings.Join(test, ", "), strings.Join(valid, ", ")))
+	}
+	if bounds > 0 {
+		x.notes = append(x.notes, fmt.Sprintf("%d targets of the test sets are bounds, which metrics skip", bounds))
+	}
+	x.notes = append(x.notes, x.examples.Replicates()...)
+	for _, note := range x.notes {
+		fmt.Fprintf(stderr, "%s: %s\n", x.In, note)
+	}
+	return nil
+}
+
+// estimate says how long the unfinished fits may take, from a few steps of one of them.
+func (x *tuning) estimate(ctx context.Context, stderr io.Writer) error {
+	left := slices.DeleteFunc(x.divisions(), func(d division) bool {
+		return x.dir.Done(d.unit()) || !x.output.Shard.Has(0)
+	})
+	if len(left) == 0 || x.output.List || len(x.output.Collect) > 0 {
+		return nil
+	}
+	be, err := x.engine.Open()
+	if err != nil {
+		return err
+	}
+	defer be.Close()
+	_, split, learner, err := x.newLearner(be, left[0])
+	if err != nil {
+		return err
+	}
+	defer learner.Close()
+	fastest := math.Inf(1)
+	steps := 0
+	for samples, graphs := range learner.Epoch(ctx, 0) {
+		start := time.Now()
+		if _, err := learner.Step(train.Batch{Samples: samples, Graphs: graphs}); err != nil {
+			return err
+		}
+		fastest = min(fastest, time.Since(start).Seconds())
+		steps++
+		if steps == 4 {
+			break
+		}
+	}
+	if steps == 0 {
+		return ctx.Err()
+	}
+	// A step is a forward pass and a backward pass of twice its cost; evaluation is a forward pass.
+	evaluated := float64(len(split.Valid) + len(split.Test))
+	passes := float64(len(split.Train)) + evaluated/3
+	batch := float64(min(x.recipe.Batch, len(split.Train)))
+	seconds := fastest * passes / batch * float64(x.recipe.Epochs)
+	seconds *= math.Ceil(float64(len(left)) / float64(runtime.GOMAXPROCS(0)))
+	fmt.Fprintf(stderr, "at most about %v for %d fits of up to %d epochs; patience may stop them earlier\n",
+		roundDuration(seconds), len(left), x.recipe.Epochs)
+	return nil
+}
+
+// roundDuration returns a duration of about two digits.
+func roundDuration(seconds float64) time.Duration {
+	d := time.Duration(seconds * float64(time.Second))
+	for _, unit := range []time.Duration{time.Hour, time.Minute, time.Second} {
+		if d > 10*unit {
+			return d.Round(unit)
+		}
+	}
+	return d.Round(time.Second / 10)
+}
+
+// newLearner returns an unfitted model for a division on an engine, the division, and the learner.
+func (x *tuning) newLearner(
+	be backend.Backend, d division,
+) (*model.Trained, dataset.Split, *finetune.Learner, error) {
+	split, err := x.split(d)
+	if err != nil {
+		return nil, split, nil, err
+	}
+	var source *model.Trained
+	if x.source != nil {
+		source = x.source.Trained
+	}
+	m, err := x.examples.NewModel(be, x.arch, source, uint64(d.seed))
+	if err != nil {
+		return nil, split, nil, err
+	}
+	learner, err := finetune.New(m, x.examples.Data(split), finetune.Options{
+		Batch:    x.recipe.Batch,
+		Rate:     x.recipe.LR,
+		Seed:     uint64(d.seed),
+		Patience: x.Patience,
+		Average:  x.Average,
+		Balanced: x.Balanced,
+		Absolute: x.Loss == lossAbsolute,
+	})
+	return m, split, learner, err
+}
+
+// units returns the fits of all divisions.
+func (x *tuning) units() (units []run.Unit[outcome]) {
+	for _, d := range x.divisions() {
+		fit := func(ctx context.Context, be backend.Backend, status run.Status) (outcome, error) {
+			return x.fit(ctx, be, d, status)
+		}
+		units = append(units, run.Unit[outcome]{
+			Name:  d.unit(),
+			Files: []string{d.modelFile(), d.testFile()},
+			Run:   run.OnEngine(x.engine, fit),
+		})
+	}
+	return units
+}
+
+// fit fits a model to a division, and writes the model and its predictions of the test set.
+func (x *tuning) fit(
+	ctx context.Context, be backend.Backend, d division, status run.Status,
+) (result outcome, err error) {
+	m, split, learner, err := x.newLearner(be, d)
+	if err != nil {
+		return result, err
+	}
+	result.Result, err = x.train(ctx, learner, d.unit(), status)
+	if err != nil {
+		return result, x.examples.Locate(err)
+	}
+	if err := x.examples.Calibrate(ctx, m, split); err != nil {
+		return result, err
+	}
+	if err := m.Save(x.dir.Join(d.modelFile())); err != nil {
+		return result, err
+	}
+
+	predictions, err := x.examples.Predict(ctx, m, split.Test)
+	if err != nil {
+		return result, err
+	}
+	result.Test, result.Baseline, result.Confusion = predictions.Score(split.Train)
+	result.Coverage, _ = predictions.Coverage(m.Card.Calibration, level) // nil for few records
+	result.Parts = [3]int{len(split.Train), len(split.Valid), len(split.Test)}
+	result.Shared[0], result.Shared[1] = x.examples.Overlap(split)
+	result.Worst, err = x.worst(ctx, m, predictions)
+	if err != nil {
+		return result, err
+	}
+	return result, files.Write(x.dir.Join(d.testFile()), predictions.Write)
+}
+
+// train trains the learner, or resumes the unit's checkpoint, and writes a row of metrics.csv per epoch.
+func (x *tuning) train(
+	ctx context.Context, learner *finetune.Learner, unit string, status run.Status,
+) (finetune.Result, error) {
+	options, err := x.dir.Training(unit, x.recipe.Epochs)
+	if err != nil {
+		return finetune.Result{}, err
+	}
+	return learner.Fit(ctx, options, func(p train.Progress) error {
+		epochs := float64(p.Epoch)
+		if !p.Ended {
+			epochs += float64(p.Batch)/float64(p.Batches) - 1
+		}
+		left := roundDuration(p.Seconds * (float64(p.Epochs)/epochs - 1))
+		status("fine-tuning, epoch %d of %d, loss %.3f, at most %v left", p.Epoch, p.Epochs, p.Metrics["loss"], left)
+		if !p.Ended {
+			return nil
+		}
+		var columns []slog.Attr
+		for _, name := range slices.Sorted(maps.Keys(p.Metrics)) {
+			columns = append(columns, slog.Float64(name, p.Metrics[name]))
+		}
+		return x.dir.Metrics(unit, p.Epoch, columns...)
+	})
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/specmatch/specmatch/specmatch/apply"
+	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/run/progress"
+	"github.com/specmatch/specmatch/specmatch/setting"
+	"github.com/specmatch/specmatch/specmatch/shard"
+	"github.com/specmatch/specmatch/tensor/files"
+)
+
+// stdio is the value of -in and -out that stands for standard input and output.
+const stdio = "-"
+
+// output is where embed and predict write their rows: -out and the flags that go with it.
+type output struct {
+	Out    string
+	Format string // of standard output
+	Strict bool
+	Half   bool
+	Shard  shard.Shard
+	Join   bool
+	Keep   []string
+
+	input  *input
+	models func() []string // paths of the models that are read
+
+	scored  []string          // columns that the scorer reads, after the columns of -keep
+	observe func(apply.Batch) // sees every batch after it is written; may be nil
+	resumed int               // records that earlier starts of the job wrote
+}
+
+func (o *output) Register(f *cli.FlagSet) {
+	cli.Var(f, &o.Out, "out", setting.Text,
+		"output `file`: .npy (float32, with the ids in OUT.ids.csv), .csv or .parquet;\n"+
+			"- is standard output, in the format of -out-format")
+	o.Format = "csv"
+	cli.Var(f, &o.Format, "out-format", setting.OneOf("csv", "npy"),
+		"`format` of standard output: csv, or npy for programs: one float32 matrix per batch,\n"+
+			"with a row of NaN for each record that cannot be used")
+	f.BoolVar(&o.Strict, "strict", false, "stop with an error at the first record that cannot be used")
+	f.BoolVar(&o.Half, "float16", false, "write .npy as float16: half the size, three digits")
+	cli.Var(f, &o.Shard, "shard", shard.Parse,
+		"compute shard `i/n` of the records, i from 0, and write it next to -out; auto takes i and n from\n"+
+			"SLURM_ARRAY_TASK_ID and _COUNT; auto/n takes i from there or from JOB_COMPLETION_INDEX")
+	f.BoolVar(&o.Join, "collect", false,
+		"join the shards that the same command wrote with -shard; nothing is computed")
+	cli.Var(f, &o.Keep, "keep", setting.List(setting.Text),
+		"`columns` A,B or keys of the records to copy after the id, in a .csv")
+	f.Check(o.check)
+}
+
+// check returns an error if the flags contradict each other, or if an output is also an input.
+func (o *output) check() error {
+	ending := strings.ToLower(filepath.Ext(o.Out))
+	switch {
+	case o.Keep != nil && (o.Format != "csv" || o.Out != stdio && ending != ".csv"):
+		return cli.Usagef("-keep: -out %s: want a name that ends in .csv", o.Out)
+	case o.Half && ending != ".npy":
+		return cli.Usagef("-float16: -out %s: want a name that ends in .npy", o.Out)
+	case (o.Join || o.Shard.N > 0) && (o.Out == stdio || o.input.In == stdio):
+		return cli.Usagef("-shard and -collect need files for -in and -out")
+	case o.Join && o.Shard.N > 0:
+		return cli.Usagef("-collect joins all shards: leave out -shard")
+	case o.Out == "":
+		return cli.Usagef("-out is needed: a .npy, .csv or .parquet file, or -")
+	case o.Out == stdio:
+		return nil
+	case o.Format != "csv":
+		return cli.Usagef("-out-format %s is for -out -; the ending of a file's name sets its format", o.Format)
+	}
+	outputs, err := apply.Outputs(o.Out)
+	if err != nil {
+		return cli.Usagef("-out %s: want a name that ends in .npy, .csv or .parquet, or -", o.Out)
+	}
+	return checkOutputs(outputs, append(o.models(), o.input.In)...)
+}
+
+// checkOutputs returns a usage error if a file to be written is also read, or cannot be replaced.
+func checkOutputs(written []string, read ...string) error {
+	if err := files.Apart(written, read); err != nil {
+		return cli.Usagef("-out: %w", err)
+	}
+	return nil
+}
+
+// checkRunOutputs is [checkOutputs] for the files that a run leaves in its directory; "" is a new one.
+// A directory that is read holds files of other names.
+func checkRunOutputs(dir string, written []string, read ...string) error {
+	if dir == "" {
+		return nil
+	}
+	for i, name := range written {
+		written[i] = filepath.Join(dir, name)
+	}
+	read = slices.DeleteFunc(read, func(name string) bool {
+		info, err := os.Stat(name)
+		return err == nil && info.IsDir()
+	})
+	return checkOutputs(written, read...)
+}
+
+// write sends the records of the input through a model, and writes a row for each.
+func (o *output) write(ctx context.Context, label string, m apply.Model, stdout, stderr io.Writer) error {
+	// The engine holds most of the heap and reuses it for the next batch. More garbage next to it
+	// would double the memory and gain nothing.
+	defer debug.SetGCPercent(debug.SetGCPercent(5))
+	options, err := o.input.options()
+	if err != nil {
+		return err
+	}
+	options.Fields = append(slices.Clone(o.Keep), o.scored...)
+	bar := progress.Start(stderr, progress.Options{Label: label, Unit: "record"})
+	defer bar.Stop()
+	count := bar.Skip // for the records of earlier starts
+	shown := 0
+	job := apply.Job{
+		Path:    o.input.In,
+		Records: options,
+		Model:   m,
+		Strict:  o.Strict,
+		Half:    o.Half,
+		Keep:    len(o.Keep),
+		Written: o.observe,
+		Shard:   o.Shard,
+		Progress: func(done int) {
+			count(done - shown)
+			count = bar.Add
+			shown = done
+		},
+	}
+	if o.Out == stdio {
+		write := job.WriteCSV
+		if o.Format == "npy" {
+			write = job.WriteNPY
+		}
+		_, err := write(ctx, stdout, stderr)
+		o.input.describe(m.Trained, stderr)
+		return err
+	}
+
+	result, err := job.WriteFile(ctx, o.Out)
+	bar.Stop()
+	o.input.describe(m.Trained, stderr)
+	o.resumed = result.Records - o.input.reading.Records
+	switch {
+	case err != nil:
+		if ctx.Err() != nil && result.Resumes {
+			fmt.Fprintf(stderr, "%d records are done; the same command resumes the job\n", result.Records)
+		}
+		return err
+	case o.Shard.N > 0:
+		_, err := fmt.Fprintf(stdout, "shard %v of %s is finished: %d records\n", o.Shard, o.Out, result.Records)
+		return err
+	}
+	return o.summarise(stdout, result, len(m.Columns))
+}
+
+// collect joins the shards of the output.
+func (o *output) collect(ctx context.Context, stdout io.Writer) error {
+	result, columns, err := apply.Collect(ctx, o.Out, o.Half)
+	if err != nil {
+		return err
+	}
+	return o.summarise(stdout, result, columns)
+}
+
+// summarise says how many rows were written and how many records were rejected.
+func (o *output) summarise(stdout io.Writer, r apply.Result, columns int) error {
+	_, err := fmt.Fprintf(stdout, "%s: %d rows of %d columns\n", o.Out, r.Records-r.Rejected, columns)
+	if err == nil && r.Rejected > 0 {
+		_, err = fmt.Fprintf(stdout, "%s: %d of %d records could not be used\n",
+			o.Out+apply.Rejected, r.Rejected, r.Records)
+	}
+	return err
+}

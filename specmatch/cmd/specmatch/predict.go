@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/specmatch/specmatch/specmatch/apply"
+	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/model"
+	"github.com/specmatch/specmatch/specmatch/setting"
+	"github.com/specmatch/specmatch/tensor/files"
+)
+
+// prediction is the command predict.
+type prediction struct {
+	input
+	output
+	engine   cli.Engine
+	Models   []string
+	Level    float64
+	Distance bool
+	Explain  string
+	Targets  []string
+}
+
+func setupPredict(f *cli.FlagSet) cli.Action {
+	x := new(prediction)
+	x.output.input = &x.input
+	x.output.models = func() []string { return x.Models }
+	f.Add(&x.input, &x.output)
+	cli.Var(f, &x.Models, "model", setting.List(setting.Text),
+		"model `files A,B` that finetune wrote; for several, the mean and, with _std after the name,\n"+
+			"the standard deviation of their predictions are written")
+	cli.Var(f, &x.Level, "level", setting.Float(0, 0.999),
+		"`probability`, such as 0.9, of prediction intervals (NAME_low, NAME_high) of numbers, or of sets of\n"+
+			"classes (NAME_in), that are written next to the predictions; 0 writes none")
+	cli.Var(f, &x.Explain, "explain", setting.Text,
+		"JSON Lines `file` to write as well: for each record, what each node or atom contributes to the\n"+
+			"prediction, by how much it falls without it; for one model")
+	cli.Var(f, &x.Targets, "target", setting.List(setting.Text),
+		"`columns` A,B or keys with observed values, for which metrics are printed; by default the model's\n"+
+			"own targets, where the file has them and they are not classes")
+	f.BoolVar(&x.Distance, "distance", false,
+		"write the distance to the training records: 1 is usual, larger is less like them")
+	f.Add(&x.engine)
+	f.Check(x.check)
+	return x.run
+}
+
+// check returns an error if the flags contradict each other, or if two of them name one file.
+func (x *prediction) check() error {
+	switch {
+	case len(x.Models) > 1 && (x.Level > 0 || x.Distance || x.Explain != ""):
+		return cli.Usagef("-level, -distance and -explain are for one model: give one to -model")
+	case x.Explain != "" && (x.Shard.N > 0 || x.Join):
+		return cli.Usagef("-explain cannot be combined with -shard or -collect")
+	case len(x.Models) == 0:
+		return cli.Usagef("-model is needed: a file that finetune wrote")
+	case x.Explain == "":
+		return nil
+	}
+	return checkOutputs([]string{x.Explain}, append(x.Models, x.In, x.Out)...)
+}
+
+func (x *prediction) run(ctx context.Context, stdout, stderr io.Writer) error {
+	if x.Join {
+		return x.output.collect(ctx, stdout)
+	}
+	var models []*model.Trained
+	for _, path := range x.Models {
+		m, err := openModel(path, x.engine)
+		if err != nil {
+			return err
+		}
+		defer m.Close()
+		if m.Card.Head == nil {
+			return fmt.Errorf("%s: is an encoder without a head: embed takes it, and finetune makes a model "+
+				"that predicts of it", path)
+		}
+		models = append(models, m.Trained)
+		if !apply.Alike(models[0].Card, m.Card) {
+			return cli.Usagef("-model: %s and %s predict different things, or from different features",
+				x.Models[0], path)
+		}
+		x.Ignore = append(x.Ignore, m.Card.Head.Tasks...)
+	}
+	rows, err := apply.Predictor(models...)
+	if err == nil && (x.Level > 0 || x.Distance) {
+		rows, err = apply.Sure(models[0], x.Level, x.Distance)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", x.Models[0], err)
+	}
+
+	scorer, err := x.newScorer(ctx, *models[0].Card.Head)
+	if err != nil {
+		return err
+	}
+	if err := x.output.write(ctx, "predict", rows, stdout, stderr); err != nil {
+		return err
+	}
+	if scorer != nil {
+		report := stdout
+		if x.Out == stdio {
+			report = stderr
+		}
+		if err := scorer.write(report, x.resumed); err != nil {
+			return err
+		}
+	}
+	if x.Explain == "" {
+		return nil
+	}
+	return x.explain(ctx, models[0], rows)
+}
+
+// explain reads the file again, and writes what each node contributes.
+func (x *prediction) explain(ctx context.Context, m *model.Trained, rows apply.Model) error {
+	options, err := x.input.options()
+	if err != nil {
+		return err
+	}
+	job := apply.Job{Path: x.In, Records: options, Model: rows}
+	return files.Write(x.Explain, func(w io.Writer) error { return job.Explain(ctx, m, w) })
+}

@@ -1,0 +1,153 @@
+package finetune
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/records"
+	"github.com/specmatch/specmatch/specmatch/model"
+)
+
+// findCopies groups the records of equal molecules, however their SMILES are written, or of isomorphic graphs.
+func (x *Examples) findCopies(ctx context.Context) error {
+	if x.Content == records.Graphs {
+		found, err := dataset.FindCopies(ctx, x.Set.Graphs)
+		if err != nil {
+			return err
+		}
+		x.copies = found.Groups
+	} else {
+		members := map[[16]byte][]int{}
+		for i, r := range x.Records {
+			members[r.Identity] = append(members[r.Identity], i)
+		}
+		for i, r := range x.Records {
+			if group := members[r.Identity]; len(group) > 1 && group[0] == i {
+				x.copies = append(x.copies, group)
+			}
+		}
+	}
+	x.copiesOf = slices.Repeat([]int{-1}, len(x.Records))
+	for g, group := range x.copies {
+		for _, i := range group {
+			x.copiesOf[i] = g
+		}
+	}
+	return nil
+}
+
+// Overlap counts the validation and test records that also occur in the training set: as the same molecule,
+// however its SMILES is written, or as an isomorphic graph.
+func (x *Examples) Overlap(s dataset.Split) (valid, test int) {
+	trained := map[int]bool{}
+	for _, i := range s.Train {
+		trained[x.copiesOf[i]] = true
+	}
+	trained[-1] = false // records without a copy
+	count := func(part []int) (n int) {
+		for _, i := range part {
+			if trained[x.copiesOf[i]] {
+				n++
+			}
+		}
+		return n
+	}
+	return count(s.Valid), count(s.Test)
+}
+
+// Replicates describes, in a line for each target, the records of one molecule or graph: how many are labelled
+// more than once, and how far their labels agree. It returns nothing if there are none.
+func (x *Examples) Replicates() (lines []string) {
+	for task, target := range x.Targets {
+		r := x.replicates(task)
+		if r.groups == 0 {
+			continue
+		}
+		line := fmt.Sprintf("%d %s have %d labels of %s in all",
+			r.groups, x.Content, r.labels, target)
+		switch {
+		case r.conflicts == 0:
+			line += ", which agree"
+		case x.Kind == model.Regression:
+			line += fmt.Sprintf("; those of %d differ, with a standard deviation of %.3g over all replicates, "+
+				"most for the %s", r.conflicts, math.Sqrt(r.squares/float64(r.labels-r.groups)), x.lines(r.worst))
+		default:
+			line += fmt.Sprintf("; those of %d contradict each other, such as the %s",
+				r.conflicts, x.lines(r.worst))
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// replicates are the records of one molecule or graph with a label of a task each.
+type replicates struct {
+	groups, labels int     // molecules or graphs with two labels or more, and their labels
+	conflicts      int     // groups whose labels differ
+	squares        float64 // of the deviations from the mean of each group
+	worst          []int   // records of the group with the widest range, of classes the first
+}
+
+func (x *Examples) replicates(task int) (r replicates) {
+	data := x.Data(dataset.Split{})
+	widest := 0.0
+	for _, group := range x.copies {
+		var y []float64
+		var labelled []int
+		for _, i := range group {
+			if v := data.exact(i, len(x.Targets))[task]; !math.IsNaN(v) {
+				y = append(y, v)
+				labelled = append(labelled, i)
+			}
+		}
+		if len(y) < 2 {
+			continue
+		}
+		r.groups++
+		r.labels += len(y)
+		mean := 0.0
+		for _, v := range y {
+			mean += v / float64(len(y))
+		}
+		for _, v := range y {
+			r.squares += (v - mean) * (v - mean)
+		}
+		spread := slices.Max(y) - slices.Min(y)
+		if spread == 0 {
+			continue
+		}
+		r.conflicts++
+		if x.Kind != model.Regression {
+			spread = 1 // the numbers of classes have no distance
+		}
+		if spread > widest {
+			widest = spread
+			r.worst = labelled
+		}
+	}
+	return r
+}
+
+// linesShown bounds the lines of a message.
+const linesShown = 5
+
+// lines names the lines of some records.
+func (x *Examples) lines(group []int) string {
+	var numbers []string
+	for _, i := range group {
+		if len(numbers) == linesShown {
+			numbers = append(numbers, "…")
+			break
+		}
+		line := fmt.Sprint(x.Records[i].Line)
+		if x.filePart(i) != "" {
+			line += " of " + x.file(i)
+		}
+		numbers = append(numbers, line)
+	}
+	return "lines " + strings.Join(numbers, ", ")
+}

@@ -1,0 +1,153 @@
+package finetune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch/eval/roc"
+	"github.com/specmatch/specmatch/specmatch/model"
+	"github.com/specmatch/specmatch/specmatch/train"
+)
+
+// OutputError says that the model's output for a graph is not finite.
+type OutputError struct {
+	Graph int // index into [Data.Graphs]
+	Value float64
+}
+
+func (e *OutputError) Error() string {
+	return fmt.Sprintf("finetune: graph %d: the model's output is %v; are its attributes too large for float32?",
+		e.Graph, e.Value)
+}
+
+// part is a batch of graphs to evaluate, collated once for all epochs.
+type part struct {
+	batch   *graph.Batch
+	samples []int
+}
+
+// partNodes bounds the nodes of a part, so that its activations stay in cache.
+const partNodes = 4096
+
+// newParts collates some samples into parts.
+func newParts(graphs []*graph.Graph, samples []int) (parts []*part) {
+	var p *part
+	for _, i := range samples {
+		if p == nil || p.batch.Nodes() > 0 && p.batch.Nodes()+graphs[i].Nodes() > partNodes {
+			p = &part{batch: new(graph.Batch)}
+			parts = append(parts, p)
+		}
+		p.batch.Append(graphs[i])
+		p.samples = append(p.samples, i)
+	}
+	for _, p := range parts {
+		p.batch.EndView()
+		p.batch.Constant = true
+	}
+	return parts
+}
+
+// evaluate returns the metrics of the graphs of some parts, and an [OutputError] if an output is not finite.
+func (l *Learner) evaluate(ctx context.Context, parts []*part) (m train.Metrics, err error) {
+	defer backend.Recover(&err)
+	h := *l.m.Card.Head
+	t := autodiff.NewInference(l.be)
+	defer t.Reset()
+	var outputs []float64
+	var samples []int
+	for _, p := range parts {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		s, _ := l.outputs(t, p.batch, p.samples, nn.Eval)
+		if h.Kind == model.Classes {
+			s = s.LogSoftmax()
+		}
+		outputs = append(outputs, s.Data()...)
+		samples = append(samples, p.samples...)
+		t.Reset()
+	}
+	for k, v := range outputs {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, &OutputError{Graph: samples[k/h.Outputs], Value: v}
+		}
+	}
+
+	y, exact, bounds := l.data.targets(h, samples)
+	m = train.Metrics{"loss": l.meanLoss(outputs, y, bounds)}
+	switch h.Kind {
+	case model.Classes:
+		m["accuracy"] = accuracy(outputs, y, h.Outputs)
+	case model.Binary:
+		settle(outputs, h.Outputs, func(s float64) float64 { return tie * max(1, math.Abs(s)) })
+		auc, oneClass, err := roc.MeanAUC(outputs, y, h.Outputs)
+		m["one_class"] = float64(oneClass)
+		if errors.Is(err, roc.ErrOneClass) {
+			return m, nil
+		}
+		m["roc_auc"] = 100 * auc
+		return m, err
+	default:
+		for task, scores := range Score(h, h.InUnits(outputs), exact) {
+			for name, v := range scores {
+				m[TaskMetric(h, name, task)] = v
+			}
+		}
+	}
+	return m, nil
+}
+
+// meanLoss returns the mean loss over the targets, as [Learner.loss] defines it, of raw outputs or, for classes, of
+// the logarithms of their probabilities. It is NaN without a target.
+func (l *Learner) meanLoss(outputs, y []float64, bounds []int8) float64 {
+	h := *l.m.Card.Head
+	sum := 0.0
+	n := 0.0
+	if h.Kind == model.Classes {
+		for i, c := range y {
+			w := l.weight(0, c)
+			sum -= w * outputs[i*h.Outputs+int(c)]
+			n += w
+		}
+		return sum / n
+	}
+	for i, s := range outputs {
+		task := i % h.Outputs
+		w := l.weight(task, y[i])
+		switch {
+		case w == 0:
+			continue
+		case h.Kind == model.Binary:
+			sum += w * (max(s, 0) + math.Log1p(math.Exp(-math.Abs(s))) - y[i]*s)
+		default:
+			d := s - (y[i]-h.Mean[task])/h.Std[task]
+			if bounds != nil && d*float64(bounds[i]) > 0 { // beyond a bound
+				d = 0
+			}
+			if l.absolute {
+				sum += math.Abs(d)
+			} else {
+				sum += d * d
+			}
+		}
+		n += w
+	}
+	return sum / n
+}
+
+// accuracy returns in per cent how often the class of the target has the largest output [n×classes].
+func accuracy(outputs, y []float64, classes int) float64 {
+	correct := 0
+	for i, label := range y {
+		if argmax(outputs[i*classes:(i+1)*classes]) == int(label) {
+			correct++
+		}
+	}
+	return 100 * float64(correct) / float64(len(y))
+}
