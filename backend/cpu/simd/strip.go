@@ -44,14 +44,12 @@ func (s *stripSet) run(family int, p *stripArgs, cols int) {
 	table := &s.kern[family]
 	vectors := (cols + s.lanes - 1) / s.lanes
 	strips := (vectors + len(table[0]) - 1) / len(table[0])
-	dst := p.dst
-	x := p.x
-	y := p.y
+	// Pointers are set together: one check for a write barrier.
+	dst, x, y := p.dst, p.x, p.y
 	for i := range strips {
 		lo, hi := i*vectors/strips, (i+1)*vectors/strips
 		off := uintptr(lo * s.lanes * 4)
-		p.dst = unsafe.Add(dst, off)
-		p.x = unsafe.Add(x, off)
+		p.dst, p.x = unsafe.Add(dst, off), unsafe.Add(x, off)
 		if y != nil {
 			p.y = unsafe.Add(y, off)
 		}
@@ -63,9 +61,7 @@ func (s *stripSet) run(family int, p *stripArgs, cols int) {
 		}
 		table[part][hi-lo-1](p)
 	}
-	p.dst = dst
-	p.x = x
-	p.y = y
+	p.dst, p.x, p.y = dst, x, y
 }
 
 // columns runs a column reduction over all rows of x, in calls that are short
