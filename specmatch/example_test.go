@@ -34,9 +34,9 @@ func ExampleTrainer() {
 	}
 	model := specmatch.NewGINModel(be, set.FeatureWidth, rand.New(rand.NewPCG(1, 1)))
 	trainer := specmatch.NewTrainer(be, model, specmatch.Objective{
-		Contrast: specmatch.InfoNCE{Temperature: 0.2},
+		Contrast: specmatch.InfoNCE{Tau: 0.2},
 		Match:    specmatch.DefaultLaplacianMatch(),
-		Beta:     specmatch.BetaSchedule{Beta: 0.05},
+		Beta:     specmatch.Beta{Weight: 0.05},
 	}, 0.01)
 
 	for epoch := range 2 {

@@ -94,9 +94,9 @@ func TestGoldenInfoNCE(t *testing.T) {
 		loss specmatch.InfoNCE
 		want float64
 	}{
-		{"NT-Xent, sum", specmatch.InfoNCE{Temperature: .2, Sum: true}, 10.641597341383},
-		{"NT-Xent, mean", specmatch.InfoNCE{Temperature: .2}, 1.330199667673},
-		{"cross-view", specmatch.InfoNCE{Variant: specmatch.CrossView, Temperature: .2}, 0.393193166435},
+		{"NT-Xent, sum", specmatch.InfoNCE{Tau: .2, Sum: true}, 10.641597341383},
+		{"NT-Xent, mean", specmatch.InfoNCE{Tau: .2}, 1.330199667673},
+		{"cross-view", specmatch.InfoNCE{Variant: specmatch.CrossView, Tau: .2}, 0.393193166435},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bothForms(t, func(t *testing.T, tape *autodiff.Tape) {

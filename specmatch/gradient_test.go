@@ -45,7 +45,7 @@ func TestInfoNCEGradients(t *testing.T) {
 			for _, sum := range []bool{false, true} {
 				for _, tau := range []float64{1, 0.2} {
 					for _, size := range [][2]int{{2, 3}, {5, 4}, {9, 2}} {
-						c := specmatch.InfoNCE{Variant: variant, Temperature: tau, Sum: sum}
+						c := specmatch.InfoNCE{Variant: variant, Tau: tau, Sum: sum}
 						t.Run(fmt.Sprintf("%s/%+v/%v", form, c, size), func(t *testing.T) {
 							gradcheck.Check(t, cpu.New(tensor.Float64), func(_ *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
 								return c.Loss(in[0], in[1])
@@ -194,8 +194,8 @@ func TestDegenerateEmbeddings(t *testing.T) {
 			for _, tau := range []float64{1, 0.01} {
 				for form, opts := range forms() {
 					losses := map[string]func(z1, z2 *autodiff.Var) *autodiff.Var{
-						"NT-Xent":    specmatch.InfoNCE{Temperature: tau}.Loss,
-						"cross-view": specmatch.InfoNCE{Variant: specmatch.CrossView, Temperature: tau}.Loss,
+						"NT-Xent":    specmatch.InfoNCE{Tau: tau}.Loss,
+						"cross-view": specmatch.InfoNCE{Variant: specmatch.CrossView, Tau: tau}.Loss,
 					}
 					lossSettings(func(c specmatch.LaplacianMatch) { losses[fmt.Sprintf("%+v", c)] = c.Loss })
 					for what, loss := range losses {

@@ -35,9 +35,9 @@ const (
 // CrossView with N = 1 has no negative; its first term is then left out.
 // A zero row stays zero and is equally similar to everything.
 type InfoNCE struct {
-	Variant     InfoNCEVariant
-	Temperature float64 // τ > 0
-	Sum         bool    // the paper's sum instead of the mean
+	Variant InfoNCEVariant
+	Tau     float64 // temperature τ > 0
+	Sum     bool    // the paper's sum instead of the mean
 }
 
 // Loss returns the loss [1×1]. It panics unless z1 and z2 have the same shape with at
@@ -46,8 +46,8 @@ func (c InfoNCE) Loss(z1, z2 *autodiff.Var) *autodiff.Var {
 	if !z1.Value().Like(z2.Value()) || z1.Rows() == 0 {
 		tensor.Mismatch("specmatch: InfoNCE", "want two views [N×D] with N ≥ 1", z1.Value(), z2.Value())
 	}
-	if !(c.Temperature > 0) {
-		panic(fmt.Sprintf("specmatch: InfoNCE: temperature %v is not positive", c.Temperature))
+	if !(c.Tau > 0) {
+		panic(fmt.Sprintf("specmatch: InfoNCE: temperature %v is not positive", c.Tau))
 	}
 	u1, u2 := z1.L2Normalize(), z2.L2Normalize()
 	if c.canFuse(u1.Tape(), u1.Rows()) {
@@ -58,8 +58,8 @@ func (c InfoNCE) Loss(z1, z2 *autodiff.Var) *autodiff.Var {
 		return c.crossView(u1, u2)
 	}
 	u := autodiff.ConcatRows(u1, u2)
-	s := u.MatMulT(u).Scale(1 / c.Temperature).FillDiagonal(negInf)
-	positives := u1.Dot(u2).Scale(2 / c.Temperature)
+	s := u.MatMulT(u).Scale(1 / c.Tau).FillDiagonal(negInf)
+	positives := u1.Dot(u2).Scale(2 / c.Tau)
 	return s.LogSumExp().Sum().Sub(positives).Scale(c.scale(u.Rows()))
 }
 
@@ -74,10 +74,10 @@ func (c InfoNCE) scale(n int) float64 {
 // crossView returns the loss [CrossView] of unit rows [N×D].
 func (c InfoNCE) crossView(u1, u2 *autodiff.Var) *autodiff.Var {
 	n := u1.Rows()
-	positives := u1.Dot(u2).Scale(1 / c.Temperature)
+	positives := u1.Dot(u2).Scale(1 / c.Tau)
 	if n == 1 {
 		return positives.Scale(-1)
 	}
-	s := u1.MatMulT(u2).Scale(1 / c.Temperature).FillDiagonal(negInf)
+	s := u1.MatMulT(u2).Scale(1 / c.Tau).FillDiagonal(negInf)
 	return s.LogSumExp().Sum().Sub(positives).Scale(c.scale(n))
 }

@@ -22,7 +22,7 @@ func tiles(t *autodiff.Tape, n int) bool {
 
 // canFuse reports whether the tape's engine offers the loss of n graphs.
 func (c InfoNCE) canFuse(t *autodiff.Tape, n int) bool {
-	return t.Fused().Contrast != nil && c.Temperature >= backend.MinTemperature &&
+	return t.Fused().Contrast != nil && c.Tau >= backend.MinTemperature &&
 		(c.Variant == NTXent || n > 1 && tiles(t, n))
 }
 
@@ -45,7 +45,7 @@ func fused(u *autodiff.Var, c *InfoNCE, match *LaplacianMatch) (lossC, lossG *au
 	kept := !tiles(t, n)
 	f := &backend.Contrast{U: u.Value()}
 	if c != nil {
-		f.Temperature, f.Scale, f.CrossView = c.Temperature, c.scale(m), c.Variant == CrossView
+		f.Temperature, f.Scale, f.CrossView = c.Tau, c.scale(m), c.Variant == CrossView
 		if f.CrossView {
 			f.Scale = c.scale(n)
 		}

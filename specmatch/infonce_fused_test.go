@@ -52,7 +52,7 @@ func fixedLoss(be backend.Backend, c specmatch.LaplacianMatch, z gradcheck.Input
 func TestFusedLosses(t *testing.T) {
 	for name, m := range matches {
 		for _, sum := range []bool{false, true} {
-			o := specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 0.2, Sum: sum}, Match: m}
+			o := specmatch.Objective{Contrast: specmatch.InfoNCE{Tau: 0.2, Sum: sum}, Match: m}
 			for _, n := range []int{2, 3, 17, 64, 100} {
 				z := gradcheck.Random(newRand(uint64(n)), 2*n, 9)
 				if n > 3 {
@@ -121,7 +121,7 @@ func TestFusedTinyDegrees(t *testing.T) {
 				// the weights e^-x to both, for all x on both sides of the least degree.
 				reach := -math.Log(backend.LeastDegree(p))
 				const kappa = 2000
-				o := specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 0.2}, Match: specmatch.LaplacianMatch{Kappa: kappa, Percentile: 100}}
+				o := specmatch.Objective{Contrast: specmatch.InfoNCE{Tau: 0.2}, Match: specmatch.LaplacianMatch{Kappa: kappa, Percentile: 100}}
 				for k := range 60 {
 					x := reach * (0.4 + 0.02*float64(k))
 					var z []float64
@@ -147,7 +147,7 @@ func TestFusedTinyDegrees(t *testing.T) {
 // TestLowTemperature: where e^((s-1)/τ) is no number of the format any more, the
 // loss is what it should be. Four orthogonal rows have ln 3.
 func TestLowTemperature(t *testing.T) {
-	o := specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 1e-3}, Match: specmatch.DefaultLaplacianMatch()}
+	o := specmatch.Objective{Contrast: specmatch.InfoNCE{Tau: 1e-3}, Match: specmatch.DefaultLaplacianMatch()}
 	z := gradcheck.Input{Rows: 4, Cols: 4, Values: []float64{1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1}}
 	for _, p := range []tensor.Precision{tensor.Float64, tensor.Float32} {
 		for _, open := range fusing {
@@ -177,7 +177,7 @@ func closeTo(t *testing.T, what string, got, want []float64, tol float64) {
 func TestFusedLossesGradient(t *testing.T) {
 	be := cpu.New(tensor.Float64)
 	for name, m := range matches {
-		o := specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 0.5}, Match: m}
+		o := specmatch.Objective{Contrast: specmatch.InfoNCE{Tau: 0.5}, Match: m}
 		t.Run(name, func(t *testing.T) {
 			before := be.InUse()
 			gradcheck.Check(t, be, func(tape *autodiff.Tape, in []*autodiff.Var) *autodiff.Var {
@@ -193,7 +193,7 @@ func TestFusedLossesGradient(t *testing.T) {
 
 // TestFusedLossesThreads: any number of workers, equal bits.
 func TestFusedLossesThreads(t *testing.T) {
-	o := specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 0.2}, Match: specmatch.DefaultLaplacianMatch()}
+	o := specmatch.Objective{Contrast: specmatch.InfoNCE{Tau: 0.2}, Match: specmatch.DefaultLaplacianMatch()}
 	z := gradcheck.Random(newRand(5), 2*300, 33)
 	for _, p := range []tensor.Precision{tensor.Float64, tensor.Float32} {
 		values, grad := fusedLosses(cpu.New(p, cpu.Workers(1)), o, z, 1, 0.01)
@@ -228,16 +228,16 @@ func TestTiles(t *testing.T) {
 
 // tiledLosses are all losses that come in tiles, of views z1 and z2.
 var tiledLosses = map[string]func(z1, z2 *autodiff.Var) *autodiff.Var{
-	"NT-Xent":    specmatch.InfoNCE{Temperature: 0.2}.Loss,
-	"cross-view": specmatch.InfoNCE{Variant: specmatch.CrossView, Temperature: 0.2, Sum: true}.Loss,
+	"NT-Xent":    specmatch.InfoNCE{Tau: 0.2}.Loss,
+	"cross-view": specmatch.InfoNCE{Variant: specmatch.CrossView, Tau: 0.2, Sum: true}.Loss,
 	"L_G":        specmatch.DefaultLaplacianMatch().Loss,
 	"both": func(z1, z2 *autodiff.Var) *autodiff.Var {
-		o := specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 0.2}, Match: specmatch.DefaultLaplacianMatch()}
+		o := specmatch.Objective{Contrast: specmatch.InfoNCE{Tau: 0.2}, Match: specmatch.DefaultLaplacianMatch()}
 		lossC, lossG := o.Losses(autodiff.ConcatRows(z1, z2), true)
 		return lossC.Add(lossG.Scale(0.01))
 	},
 	"cross-view and L_G": func(z1, z2 *autodiff.Var) *autodiff.Var {
-		o := specmatch.Objective{Contrast: specmatch.InfoNCE{Variant: specmatch.CrossView, Temperature: 0.3}, Match: matches["sharp"]}
+		o := specmatch.Objective{Contrast: specmatch.InfoNCE{Variant: specmatch.CrossView, Tau: 0.3}, Match: matches["sharp"]}
 		lossC, lossG := o.Losses(autodiff.ConcatRows(z1, z2), true)
 		return lossC.Scale(0.5).Add(lossG)
 	},

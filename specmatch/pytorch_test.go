@@ -52,9 +52,9 @@ const embedded = 24
 
 // theMethod is L_C + ½·L_G as the paper has it, with the soft adjacency.
 var theMethod = specmatch.Objective{
-	Contrast: specmatch.InfoNCE{Temperature: 0.2},
+	Contrast: specmatch.InfoNCE{Tau: 0.2},
 	Match:    specmatch.LaplacianMatch{Adjacency: specmatch.Sigmoid, Kappa: 10, Percentile: 80},
-	Beta:     specmatch.BetaSchedule{Beta: 0.5},
+	Beta:     specmatch.Beta{Weight: 0.5},
 }
 
 var trials = []trial{
@@ -79,7 +79,7 @@ var trials = []trial{
 		policy: [2]string{"none", augment.Random2},
 		impl:   [2]augment.Impl{augment.ImplUnsupervised, augment.ImplUnsupervised},
 		graphs: 32, hidden: 12, layers: 2,
-		objective: specmatch.Objective{Contrast: specmatch.InfoNCE{Variant: specmatch.CrossView, Temperature: 0.2}},
+		objective: specmatch.Objective{Contrast: specmatch.InfoNCE{Variant: specmatch.CrossView, Tau: 0.2}},
 	},
 	{
 		// Masked attributes make the features dense, edges removed in one
@@ -89,9 +89,9 @@ var trials = []trial{
 		impl:   [2]augment.Impl{augment.ImplIntended, augment.ImplUnsupervised},
 		graphs: 32, hidden: 12, layers: 2,
 		objective: specmatch.Objective{
-			Contrast: specmatch.InfoNCE{Temperature: 0.5},
+			Contrast: specmatch.InfoNCE{Tau: 0.5},
 			Match:    specmatch.LaplacianMatch{Adjacency: specmatch.Sigmoid, Kappa: 10, Percentile: 80},
-			Beta:     specmatch.BetaSchedule{Beta: 1},
+			Beta:     specmatch.Beta{Weight: 1},
 		},
 	},
 	{
@@ -108,7 +108,7 @@ var trials = []trial{
 		policy: [2]string{"permE", "maskN"},
 		impl:   [2]augment.Impl{augment.ImplSemi, augment.ImplSemi},
 		graphs: 32, hidden: 12, layers: 3,
-		objective: specmatch.Objective{Contrast: specmatch.InfoNCE{Variant: specmatch.CrossView, Temperature: 0.5}},
+		objective: specmatch.Objective{Contrast: specmatch.InfoNCE{Variant: specmatch.CrossView, Tau: 0.5}},
 	},
 	{
 		name: "chemgin", seed: 1, encoder: "chemgin",
@@ -351,7 +351,7 @@ func (c trial) settings() map[string]string {
 	variant := map[specmatch.InfoNCEVariant]string{specmatch.NTXent: "ntxent", specmatch.CrossView: "cross-view"}
 	s := map[string]string{"contrast": variant[o.Contrast.Variant]}
 	for k, v := range map[string]float64{
-		"temperature": o.Contrast.Temperature, "beta": o.Beta.Beta, "kappa": o.Match.Kappa, "percentile": o.Match.Percentile,
+		"temperature": o.Contrast.Tau, "beta": o.Beta.Weight, "kappa": o.Match.Kappa, "percentile": o.Match.Percentile,
 		"rate": trialRate, "steps": trialSteps, "layers": float64(c.layers),
 	} {
 		s[k] = strconv.FormatFloat(v, 'g', -1, 64)
@@ -507,7 +507,7 @@ func (c trial) run(t *testing.T, be backend.Backend, opts []autodiff.Option, p p
 	z1, z2 := z.SliceRows(0, n), z.SliceRows(n, 2*n)
 	loss := c.objective.Contrast.Loss(z1, z2)
 	put("losses of step 0", "loss_c", []float64{loss.Float()})
-	if beta := c.objective.Beta.Beta; beta > 0 {
+	if beta := c.objective.Beta.Weight; beta > 0 {
 		lossG := c.objective.Match.Loss(z1, z2)
 		put("losses of step 0", "loss_g", []float64{lossG.Float()})
 		loss = loss.Add(lossG.Scale(beta))
@@ -534,7 +534,7 @@ func (c trial) run(t *testing.T, be backend.Backend, opts []autodiff.Option, p p
 			t.Fatal(err)
 		}
 		curve["loss"], curve["loss_c"] = append(curve["loss"], s.Loss), append(curve["loss_c"], s.Main)
-		if c.objective.Beta.Beta > 0 {
+		if c.objective.Beta.Weight > 0 {
 			curve["loss_g"] = append(curve["loss_g"], s.Aux)
 		}
 	}

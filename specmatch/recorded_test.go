@@ -96,8 +96,11 @@ func runningStatistics(be backend.Backend, m *specmatch.Model) (all []float64) {
 // own steps: padding reaches nothing.
 func TestRecordedIsStep(t *testing.T) {
 	for _, dense := range []bool{false, true} {
-		for _, beta := range []specmatch.BetaSchedule{{}, {Beta: 0.03}, {Beta: 0.05, WarmupSteps: 3}} {
-			t.Run(fmt.Sprintf("dense %v, β %v", dense, beta), func(t *testing.T) {
+		for _, c := range []struct {
+			beta   float64
+			warmup int
+		}{{0, 0}, {0.03, 0}, {0.05, 3}} {
+			t.Run(fmt.Sprintf("dense %v, β %v", dense, c), func(t *testing.T) {
 				onRecording(t, func(t *testing.T, open func() backend.Backend) {
 					be := open()
 					tol := 1e-10
@@ -105,7 +108,7 @@ func TestRecordedIsStep(t *testing.T) {
 						tol = 1e-3
 					}
 					o := objective(0)
-					o.Beta = beta
+					o.Beta.Weight, o.Warmup = c.beta, c.warmup
 					eager := damped(be, smallModel(be, 1), o)
 					var want []training.Stats
 					for _, b := range recordedBatches(dense) {
@@ -333,7 +336,7 @@ func TestRecordedNonFiniteParts(t *testing.T) {
 		for what, spoil := range map[string]func(o *specmatch.Objective, m *specmatch.Model){
 			// The hard threshold has no gradient.
 			"the loss": func(o *specmatch.Objective, _ *specmatch.Model) {
-				o.Match.Adjacency, o.Beta.Beta = specmatch.Hard, math.MaxFloat64
+				o.Match.Adjacency, o.Beta.Weight = specmatch.Hard, math.MaxFloat64
 			},
 			"the gradient's norm": func(_ *specmatch.Objective, m *specmatch.Model) { hugeGradient(m) },
 		} {

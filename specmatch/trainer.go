@@ -11,8 +11,8 @@ import (
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
-// BetaSchedule sets β.
-type BetaSchedule = train.BetaSchedule
+// Beta is the weight β of L_G.
+type Beta = train.Beta
 
 // Objective is the training loss L_C + β·L_G.
 type Objective struct {
@@ -22,7 +22,8 @@ type Objective struct {
 	OnH bool
 	// Center subtracts the mean over the batch from each view before L_G.
 	Center bool
-	Beta   BetaSchedule
+	Beta   Beta
+	Warmup int // steps over which β grows linearly from 0
 }
 
 // Trainer takes the steps of a model on an objective: its main loss is L_C, its
@@ -37,6 +38,7 @@ type Trainer struct {
 func NewTrainer(be backend.Backend, m *Model, o Objective, rate float64, opts ...autodiff.Option) *Trainer {
 	tr := &Trainer{train.NewMinimizer(be, m, rate, opts...), m, o}
 	tr.Beta = o.Beta
+	tr.Warmup = o.Warmup
 	return tr
 }
 

@@ -131,9 +131,9 @@ func smallModel(be backend.Backend, seed uint64) *specmatch.Model {
 
 func objective(beta float64) specmatch.Objective {
 	return specmatch.Objective{
-		Contrast: specmatch.InfoNCE{Temperature: 0.2},
+		Contrast: specmatch.InfoNCE{Tau: 0.2},
 		Match:    specmatch.DefaultLaplacianMatch(),
-		Beta:     specmatch.BetaSchedule{Beta: beta},
+		Beta:     specmatch.Beta{Weight: beta},
 	}
 }
 
@@ -178,7 +178,7 @@ func always(int) bool { return true }
 // TestTrainingLowersTheLoss, in every setting that a flag can choose.
 func TestTrainingLowersTheLoss(t *testing.T) {
 	settings := map[string]func(o *specmatch.Objective){
-		"L_C alone":        func(o *specmatch.Objective) { o.Beta.Beta = 0 },
+		"L_C alone":        func(o *specmatch.Objective) { o.Beta.Weight = 0 },
 		"L_C + L_G":        func(*specmatch.Objective) {},
 		"cross-view":       func(o *specmatch.Objective) { o.Contrast.Variant = specmatch.CrossView },
 		"on h":             func(o *specmatch.Objective) { o.OnH = true },
@@ -186,7 +186,7 @@ func TestTrainingLowersTheLoss(t *testing.T) {
 		"spread sigmoid":   func(o *specmatch.Objective) { o.Match.Adjacency, o.Match.Kappa = specmatch.SpreadSigmoid, 4 },
 		"random walk":      func(o *specmatch.Objective) { o.Match.RandomWalk = true },
 		"moving threshold": func(o *specmatch.Objective) { o.Match.ThresholdGradient = true },
-		"steered":          func(o *specmatch.Objective) { o.Beta = specmatch.BetaSchedule{Ratio: 0.3} },
+		"steered":          func(o *specmatch.Objective) { o.Beta = specmatch.Beta{Ratio: 0.3} },
 	}
 	for name, set := range settings {
 		t.Run(name, func(t *testing.T) {
@@ -363,7 +363,7 @@ func TestSteeredBeta(t *testing.T) {
 			tol = 1e-3
 		}
 		o := objective(0)
-		o.Beta = specmatch.BetaSchedule{Ratio: ratio}
+		o.Beta = specmatch.Beta{Ratio: ratio}
 		m := smallModel(be, 1)
 		tr := specmatch.NewTrainer(be, m, o, 0.01)
 		beta := math.NaN()
@@ -411,7 +411,7 @@ func TestSteeredBeta(t *testing.T) {
 func TestWarmup(t *testing.T) {
 	be := cpu.New(tensor.Float64)
 	o := objective(2)
-	o.Beta.WarmupSteps = 4
+	o.Warmup = 4
 	var betas []float64
 	for step, s := range train(t, specmatch.NewTrainer(be, smallModel(be, 1), o, 0.01), 6, never) {
 		betas = append(betas, s.Beta)
@@ -424,7 +424,7 @@ func TestWarmup(t *testing.T) {
 	}
 
 	// Steered, it is the ratio that grows.
-	o.Beta = specmatch.BetaSchedule{Ratio: 0.2, WarmupSteps: 4}
+	o.Beta, o.Warmup = specmatch.Beta{Ratio: 0.2}, 4
 	for step, s := range train(t, specmatch.NewTrainer(be, smallModel(be, 1), o, 0.01), 6, always) {
 		near(t, fmt.Sprintf("the ratio in step %d", step), s.Probe.Ratio, 0.2*float64(min(step, 4))/4, 1e-12)
 	}
@@ -751,9 +751,9 @@ func TestObjectiveGradient(t *testing.T) {
 		specmatch.Objective
 		theta float64 // 0 is the percentile
 	}{
-		"percentile": {specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 0.2}, Match: specmatch.LaplacianMatch{Kappa: 10, Percentile: 80, ThresholdGradient: true}}, 0},
-		"fixed":      {specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 0.5, Variant: specmatch.CrossView}, Match: specmatch.LaplacianMatch{Kappa: 5}}, 0.3},
-		"spread":     {specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 0.2}, Match: specmatch.LaplacianMatch{Adjacency: specmatch.SpreadSigmoid, Kappa: 2}}, 0.5},
+		"percentile": {specmatch.Objective{Contrast: specmatch.InfoNCE{Tau: 0.2}, Match: specmatch.LaplacianMatch{Kappa: 10, Percentile: 80, ThresholdGradient: true}}, 0},
+		"fixed":      {specmatch.Objective{Contrast: specmatch.InfoNCE{Tau: 0.5, Variant: specmatch.CrossView}, Match: specmatch.LaplacianMatch{Kappa: 5}}, 0.3},
+		"spread":     {specmatch.Objective{Contrast: specmatch.InfoNCE{Tau: 0.2}, Match: specmatch.LaplacianMatch{Adjacency: specmatch.SpreadSigmoid, Kappa: 2}}, 0.5},
 	} {
 		match := func(z1, z2 *autodiff.Var) *autodiff.Var {
 			if c.theta == 0 {

@@ -64,7 +64,7 @@ func TestDeviceTraining(t *testing.T) {
 		}
 		m := specmatch.NewGINModel(be, 5, rand.New(rand.NewPCG(1, 2)))
 		tr := specmatch.NewTrainer(be, m, specmatch.Objective{
-			Contrast: specmatch.InfoNCE{Temperature: 0.2}, Match: specmatch.DefaultLaplacianMatch(), Beta: specmatch.BetaSchedule{Beta: 0.1},
+			Contrast: specmatch.InfoNCE{Tau: 0.2}, Match: specmatch.DefaultLaplacianMatch(), Beta: specmatch.Beta{Weight: 0.1},
 		}, 0.01)
 		r, err := specmatch.NewRecorded(tr)
 		if err != nil {
@@ -126,7 +126,7 @@ func TestDeviceShared(t *testing.T) {
 				return
 			}
 			m := specmatch.NewGINModel(be, 5, rand.New(rand.NewPCG(1, 2)))
-			r, err := specmatch.NewRecorded(specmatch.NewTrainer(be, m, specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 0.2}}, 0.01))
+			r, err := specmatch.NewRecorded(specmatch.NewTrainer(be, m, specmatch.Objective{Contrast: specmatch.InfoNCE{Tau: 0.2}}, 0.01))
 			if err != nil {
 				t.Error(err)
 				return

@@ -318,7 +318,7 @@ func TestBooks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	m := specmatch.NewGINModel(e, 5, rng)
 	tr := specmatch.NewTrainer(e, m, specmatch.Objective{
-		Contrast: specmatch.InfoNCE{Temperature: 0.2}, Match: specmatch.DefaultLaplacianMatch(), Beta: specmatch.BetaSchedule{Beta: 0.1},
+		Contrast: specmatch.InfoNCE{Tau: 0.2}, Match: specmatch.DefaultLaplacianMatch(), Beta: specmatch.Beta{Weight: 0.1},
 	}, 0.01)
 	before := e.InUse()
 	r, err := specmatch.NewRecorded(tr)

@@ -56,7 +56,7 @@ func everyKernel(t *testing.T, d driver, p tensor.Precision) {
 	} {
 		for _, dense := range []bool{false, true} {
 			tr := specmatch.NewTrainer(e, specmatch.NewModel(e, encoder(), rng), specmatch.Objective{
-				Contrast: specmatch.InfoNCE{Temperature: 0.2}, Match: specmatch.DefaultLaplacianMatch(), Beta: specmatch.BetaSchedule{Beta: 0.1},
+				Contrast: specmatch.InfoNCE{Tau: 0.2}, Match: specmatch.DefaultLaplacianMatch(), Beta: specmatch.Beta{Weight: 0.1},
 			}, 0.01)
 			r, err := specmatch.NewRecorded(tr)
 			if err != nil {

@@ -233,9 +233,9 @@ func TestLatency(t *testing.T) {
 		}
 		d.e = e
 		rng := rand.New(rand.NewPCG(1, 2))
-		o := specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 0.2}, Match: specmatch.DefaultLaplacianMatch()}
+		o := specmatch.Objective{Contrast: specmatch.InfoNCE{Tau: 0.2}, Match: specmatch.DefaultLaplacianMatch()}
 		if w.match {
-			o.Beta.Beta = 0.01
+			o.Beta.Weight = 0.01
 		}
 		r, err := specmatch.NewRecorded(specmatch.NewTrainer(e, specmatch.NewModel(e, w.encoder(e, rng), rng), o, 1e-3))
 		if err != nil {

@@ -18,9 +18,12 @@ import (
 	"io"
 
 	_ "github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/experiments/internal/paper"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/cli"
-	"github.com/specmatch/specmatch/specmatch/run/pretrain"
+	"github.com/specmatch/specmatch/specmatch/method"
+	"github.com/specmatch/specmatch/specmatch/run/training"
+	"github.com/specmatch/specmatch/specmatch/train"
 )
 
 func main() { cli.Main(execute) }
@@ -29,30 +32,31 @@ const synopsis = `Trains SpecMatch-CL with one switch changed at a time, and com
 the contrastive loss alone (β = 0).`
 
 type experiment struct {
-	pretrain.Experiment // every row starts from its Loss
-	vary                vary
+	paper.Experiment // every row starts from its Settings
+	vary             vary
 }
 
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
-		Experiment: pretrain.Experiment{
-			Data: cli.Data{NodeFeatures: dataset.FeaturesAuto},
-			// The least β of the paper's range. At the 0.05 of Table 1 L_G is too
-			// weak for a switch of it to show.
-			Loss:     cli.Loss{Beta: cli.Beta{Weight: 0.5}, Percentile: 80, Tau: 0.2, Kappa: 10},
+		Experiment: paper.Experiment{
+			Data:     cli.Data{NodeFeatures: dataset.FeaturesAuto},
 			Recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 5},
 			Protocol: cli.Protocol{Protocols: []string{"graphcl"}, Choices: []string{"graphcl", "linear"}},
-			Settings: pretrain.DefaultSettings(),
+			// The least β of the paper's range. At the 0.05 of Table 1 L_G is too
+			// weak for a switch of it to show.
+			Settings: training.Settings{Options: method.Options{"beta": train.Beta{Weight: 0.5}}},
 		},
 		vary: vary{
 			factors: factors,
-			betas:   []cli.Beta{{Weight: 0.05}, {Weight: 0.1}, {Weight: 0.5}, {Weight: 1}, {Weight: 1.5}},
+			betas:   []train.Beta{{Weight: 0.05}, {Weight: 0.1}, {Weight: 0.5}, {Weight: 1}, {Weight: 1.5}},
 			ps:      []float64{60, 80, 100},
 			kappas:  []float64{5, 10, 50},
 		},
 	}
 	flags := cli.NewFlagSet("ablation", synopsis, "", "-dataset NCI1 -data DIR -seeds 3", "-dataset MUTAG -data DIR -vary p -p-values 50,60,70,80,90,100 -beta 0.05")
-	flags.Add(&x.Data, &x.Loss, &x.vary, &x.Recipe, &x.Protocol, &x.Engine, &x.Output, &x.Settings)
+	flags.Add(&x.Data, &x.vary, &x.Recipe, &x.Protocol, &x.Engine, &x.Output)
+	methods := []string{method.InfoNCE, method.SpecMatch}
+	x.Settings.Register(flags, method.Unsupervised, methods, func() []string { return methods })
 	flags.Check(func() error {
 		if x.Recipe.Epochs == 0 {
 			return cli.Usagef("-epochs 0 leaves all rows the same")
@@ -78,11 +82,11 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 // runs lists every distinct setting on every data set with every seed: rows with
 // the same setting (p = 80 where 80 is the base) share their runs. All
 // seeds of a row come together, so that an interrupted experiment has whole rows.
-func (x *experiment) runs(sets []*dataset.Dataset) (runs []*pretrain.Run) {
+func (x *experiment) runs(sets []*dataset.Dataset) (runs []*training.Run) {
 	seen := map[string]bool{}
 	for _, ds := range sets {
 		for _, row := range x.rows() {
-			for _, r := range pretrain.Seeds(ds, row.method, row.loss, x.Recipe, row.settings) {
+			for _, r := range x.Seeds(ds, row.method, row.options) {
 				if r.Setting = row.key(); !seen[r.Name()] {
 					seen[r.Name()] = true
 					runs = append(runs, r)

@@ -9,24 +9,26 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/eval"
 	"github.com/specmatch/specmatch/specmatch/eval/published"
+	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/report/grid"
 	"github.com/specmatch/specmatch/specmatch/report/plot"
 	"github.com/specmatch/specmatch/specmatch/run"
-	"github.com/specmatch/specmatch/specmatch/run/pretrain"
+	"github.com/specmatch/specmatch/specmatch/run/training"
 	"github.com/specmatch/specmatch/specmatch/table"
 )
 
 type outcome struct {
-	pretrain.Trained
-	scores map[string]pretrain.Score // by protocol
+	training.Trained
+	scores map[string]eval.Score // by protocol
 }
 
 // outcomes puts the two halves of the runs together.
-func (x *experiment) outcomes(trained []pretrain.Trained, scores []pretrain.Score) []outcome {
+func (x *experiment) outcomes(trained []training.Trained, scores []eval.Score) []outcome {
 	all := make([]outcome, len(trained))
 	for i := range all {
-		all[i] = outcome{trained[i], map[string]pretrain.Score{}}
+		all[i] = outcome{trained[i], map[string]eval.Score{}}
 		for _, protocol := range x.Protocol.Protocols {
 			all[i].scores[protocol], scores = scores[0], scores[1:]
 		}
@@ -61,7 +63,7 @@ func (r result) last(metric string) float64 {
 }
 
 // results sorts the outcomes by row.
-func (x *experiment) results(ds *dataset.Dataset, runs []*pretrain.Run, outcomes []outcome) []result {
+func (x *experiment) results(ds *dataset.Dataset, runs []*training.Run, outcomes []outcome) []result {
 	byKey := map[string][]outcome{}
 	for i, r := range runs {
 		if r.Dataset == ds {
@@ -75,7 +77,7 @@ func (x *experiment) results(ds *dataset.Dataset, runs []*pretrain.Run, outcomes
 	return results
 }
 
-func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*pretrain.Run, outcomes []outcome) error {
+func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*training.Run, outcomes []outcome) error {
 	bySet := map[*dataset.Dataset][]result{}
 	for _, ds := range sets {
 		bySet[ds] = x.results(ds, runs, outcomes)
@@ -101,7 +103,7 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*p
 }
 
 func (x *experiment) resultsRow(ds *dataset.Dataset, protocol string, r result) run.Row {
-	out := grid.Common("ablation", "accuracy", x.Engine, r.loss)
+	out := grid.Common("ablation", "accuracy", x.Engine, r.options)
 	out.Dataset, out.Method, out.Protocol = ds.Name, r.label, protocol
 	out.PerSeed, out.Epochs = r.accuracies(protocol), x.Recipe.Epochs
 	out.Mean, out.Std = stat.MeanStdDev(out.PerSeed, nil)
@@ -195,7 +197,7 @@ func (x *experiment) figure(sets []*dataset.Dataset, bySet map[*dataset.Dataset]
 // sorted returns the rows of a factor by its value. A β that is steered has none
 // and is left out.
 func sorted(results []result, factor string) []result {
-	rows := slices.DeleteFunc(slices.Clone(results), func(r result) bool { return r.factor != factor || r.loss.Beta.Ratio != 0 })
+	rows := slices.DeleteFunc(slices.Clone(results), func(r result) bool { return r.factor != factor || method.Beta.Of(r.options).Ratio != 0 })
 	slices.SortFunc(rows, func(a, b result) int { return cmp.Compare(a.x, b.x) })
 	return rows
 }

@@ -6,12 +6,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/specmatch/specmatch/experiments/internal/paper"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/eval"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/run"
-	"github.com/specmatch/specmatch/specmatch/run/pretrain"
 	"github.com/specmatch/specmatch/specmatch/run/runtest"
+	"github.com/specmatch/specmatch/specmatch/run/training"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
@@ -19,11 +21,10 @@ import (
 // names.
 func TestReport(t *testing.T) {
 	x := &experiment{
-		Experiment: pretrain.Experiment{
-			Loss:     cli.Loss{Beta: cli.Beta{Weight: 0.5}, Percentile: 80, Tau: 0.2, Kappa: 10},
+		Experiment: paper.Experiment{
 			Recipe:   cli.Recipe{Epochs: 2, Batch: 16, LR: 0.01, Seeds: 2},
 			Protocol: cli.Protocol{Protocols: []string{"graphcl"}, Folds: 3},
-			Settings: pretrain.DefaultSettings(),
+			Settings: training.Settings{Options: method.Options{"beta": train.Beta{Weight: 0.5}}},
 		},
 		vary: vary{factors: []string{factorP, factorKappa}, ps: []float64{100, 60, 80}, kappas: []float64{60, 5}},
 	}
@@ -36,7 +37,8 @@ func TestReport(t *testing.T) {
 	var outcomes []outcome
 	for _, r := range runs {
 		// p = 60 and κ = 10 are 60 and 70 with a seed each, β = 0 is 50 and 55.
-		a := r.Loss.Percentile + 10*float64(r.Seed) + r.Loss.Kappa - 10
+		match := method.Objective(r.Settings.Options).Match
+		a := match.Percentile + 10*float64(r.Seed) + match.Kappa - 10
 		if r.Method == method.InfoNCE {
 			a = 50 + 5*float64(r.Seed)
 		}
@@ -45,8 +47,8 @@ func TestReport(t *testing.T) {
 		}
 		first := train.Metrics{"loss_g": 1000, "loss_g_hard": 1000, "similarity_std": 1000, "gradient_ratio": 1000}
 		last := train.Metrics{"loss_g": a, "loss_g_hard": 2 * a, "similarity_std": 3 * a, "gradient_ratio": 4 * a}
-		trained := pretrain.Trained{TrainSeconds: 1, GraphsPerSecond: run.Float(a), Epochs: []train.Metrics{first, last}}
-		outcomes = append(outcomes, x.outcomes([]pretrain.Trained{trained}, []pretrain.Score{{Accuracy: a, Seconds: 2}})...)
+		trained := training.Trained{TrainSeconds: 1, GraphsPerSecond: run.Float(a), Epochs: []train.Metrics{first, last}}
+		outcomes = append(outcomes, x.outcomes([]training.Trained{trained}, []eval.Score{{Accuracy: a, Seconds: 2}})...)
 	}
 	results := x.results(ds, runs, outcomes)
 
@@ -72,10 +74,10 @@ func TestReport(t *testing.T) {
 		}
 		want := run.Row{
 			Experiment: "ablation", Dataset: "NCI1", Method: "p = 60", Protocol: "graphcl", Metric: "accuracy", Mean: 65, Std: got.Std, PerSeed: []float64{60, 70},
-			Beta: cli.Beta{Weight: 0.5}, Percentile: 60, Epochs: 2, Precision: "float32", Seconds: 6, GraphsPerSecond: 65,
+			Beta: train.Beta{Weight: 0.5}, Percentile: 60, Epochs: 2, Precision: "float32", Seconds: 6, GraphsPerSecond: 65,
 		}
 		if r.label == "β = 0" {
-			want.Method, want.Beta, want.Percentile, want.Mean, want.PerSeed, want.GraphsPerSecond = "β = 0", cli.Beta{}, 80, 52.5, []float64{50, 55}, 52.5
+			want.Method, want.Beta, want.Percentile, want.Mean, want.PerSeed, want.GraphsPerSecond = "β = 0", train.Beta{}, 80, 52.5, []float64{50, 55}, 52.5
 		}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Error(d)

@@ -22,6 +22,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/specmatch/specmatch/backend"
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/cli"
@@ -104,8 +105,12 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		for _, name := range x.methods {
 			for k := range x.recipe.Seeds {
 				seed := x.recipe.FirstSeed + k
-				list = append(list, run.Unit[outcome]{Name: fmt.Sprintf("%s/%s/seed=%d", l.name, name, seed),
-					Run: func(ctx context.Context, _ run.Status) (outcome, error) { return l.evaluate(ctx, name, seed) }})
+				list = append(list, run.Unit[outcome]{
+					Name: fmt.Sprintf("%s/%s/seed=%d", l.name, name, seed),
+					Run: func(ctx context.Context, _ backend.Backend, _ run.Status) (outcome, error) {
+						return l.evaluate(ctx, name, seed)
+					},
+				})
 			}
 		}
 	}

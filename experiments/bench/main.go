@@ -165,8 +165,8 @@ func execute(ctx context.Context, args []string, stdout, _ io.Writer) error {
 
 func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup int, record bool, opts []autodiff.Option) (result, error) {
 	graphs := w.stats.Generate(random.Stream(0, purposeData, 0, 0))
-	o := specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 0.2}, Match: specmatch.DefaultLaplacianMatch()}
-	o.Beta.Beta = 0.01
+	o := specmatch.Objective{Contrast: specmatch.InfoNCE{Tau: 0.2}, Match: specmatch.DefaultLaplacianMatch()}
+	o.Beta.Weight = 0.01
 	trainer := specmatch.NewTrainer(be, w.model(be), o, learningRate, opts...)
 	loader := &augment.Loader{Graphs: graphs, Batch: w.batch, DropLast: true, Collator: augment.Collator{Views: views}}
 

@@ -80,8 +80,8 @@ func takeSteps(s size) error {
 	}}
 	w.stats.Graphs = max(w.stats.Graphs, s.batch)
 	be := cpu.New(tensor.Float32)
-	o := specmatch.Objective{Contrast: specmatch.InfoNCE{Temperature: 0.2}, Match: specmatch.DefaultLaplacianMatch()}
-	o.Beta.Beta = 0.01
+	o := specmatch.Objective{Contrast: specmatch.InfoNCE{Tau: 0.2}, Match: specmatch.DefaultLaplacianMatch()}
+	o.Beta.Weight = 0.01
 	tr := specmatch.NewTrainer(be, w.model(be), o, learningRate)
 	graphs := w.stats.Generate(random.Stream(0, purposeData, 0, 0))
 	loader := &augment.Loader{Graphs: graphs, Batch: s.batch, DropLast: true, Collator: augment.Collator{Views: views}}

@@ -41,8 +41,8 @@ func benchmarkStep(b *testing.B, w workload, opts []autodiff.Option) {
 		collator.Collate(batches[k], graphs, samples, k)
 	}
 	o := specmatch.Objective{
-		Contrast: specmatch.InfoNCE{Temperature: 0.2}, Match: specmatch.DefaultLaplacianMatch(),
-		Beta: specmatch.BetaSchedule{Beta: 0.01},
+		Contrast: specmatch.InfoNCE{Tau: 0.2}, Match: specmatch.DefaultLaplacianMatch(),
+		Beta: specmatch.Beta{Weight: 0.01},
 	}
 	be := cpu.New(tensor.Float32)
 	tr := specmatch.NewTrainer(be, w.model(be), o, learningRate, opts...)

@@ -5,12 +5,12 @@ import (
 	"fmt"
 
 	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/experiments/internal/paper"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch/eval"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/model"
-	"github.com/specmatch/specmatch/specmatch/run/pretrain"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -29,7 +29,7 @@ func gin(ctx context.Context, s *settings, ds *dataset.Dataset, seed int, outer 
 	sum := 0.0
 	for f, held := range eval.HoldOut(outer, uint32(seed)) {
 		rng := random.Stream(uint64(seed), purposeGIN, 0, f)
-		encoder, err := pretrain.GIN(ds).New(be, rng)
+		encoder, err := paper.GIN(ds).New(be, rng)
 		if err != nil {
 			return 0, err
 		}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/eval"
 	"github.com/specmatch/specmatch/specmatch/run"
@@ -38,7 +39,7 @@ type shared struct {
 // does every fold of an evaluation.
 var cores = make(chan struct{}, runtime.GOMAXPROCS(0))
 
-func (r *trial) do(ctx context.Context, status run.Status) (out outcome, err error) {
+func (r *trial) do(ctx context.Context, _ backend.Backend, status run.Status) (out outcome, err error) {
 	if r.shared != nil {
 		r.shared.users.Add(1)
 		defer r.shared.users.Add(-1)

@@ -22,11 +22,13 @@ import (
 
 	"github.com/specmatch/specmatch/backend"
 	_ "github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/experiments/internal/paper"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/eval"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/run"
-	"github.com/specmatch/specmatch/specmatch/run/pretrain"
+	"github.com/specmatch/specmatch/specmatch/run/training"
 	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
@@ -37,7 +39,7 @@ const synopsis = `Measures what choosing the epoch, or the setting, on the test 
 accuracy of the last epoch beside that of the best ones, which are marked "oracle".`
 
 type experiment struct {
-	pretrain.Experiment
+	paper.Experiment
 	settings settings
 }
 
@@ -71,9 +73,9 @@ func (s *settings) Register(f *cli.FlagSet) {
 }
 
 type variant struct {
-	name   string
-	method string
-	loss   cli.Loss
+	name    string
+	method  string
+	options method.Options
 }
 
 // list returns the settings of a method: for every τ every β, and for every β above 0
@@ -97,7 +99,8 @@ func (s *settings) list(name string) []variant {
 			for _, p := range ps {
 				// Without the β = 0 that would be all that InfoNCE says beside rows with a β.
 				title := strings.TrimSuffix(method.Title(name), " (β = 0)")
-				x := variant{title + suffix, name, cli.Loss{Beta: cli.Beta{Weight: beta}, Percentile: p, Tau: tau, Kappa: 10}}
+				options := method.Options{"beta": train.Beta{Weight: beta}, "percentile": p, "tau": tau}
+				x := variant{title + suffix, name, options}
 				if beta > 0 {
 					x.name, x.method = fmt.Sprintf("β = %v, p = %v", beta, p)+suffix, method.SpecMatch
 				}
@@ -110,11 +113,11 @@ func (s *settings) list(name string) []variant {
 
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
-		Experiment: pretrain.Experiment{
+		Experiment: paper.Experiment{
 			Data:     cli.Data{NodeFeatures: dataset.FeaturesAuto},
 			Recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 5},
 			Protocol: cli.Protocol{Protocols: []string{"graphcl"}, Choices: []string{"graphcl", "linear", "graphcl-c10"}},
-			Settings: pretrain.DefaultSettings(),
+			Settings: training.Settings{OwnRecipes: true},
 		},
 		settings: settings{methods: []string{method.InfoNCE}, every: 2, betas: []float64{0}, ps: []float64{80}, taus: []float64{0.2}},
 	}
@@ -146,15 +149,15 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 }
 
 type settingRun struct {
-	pretrain.Run
+	training.Run
 	table   string // the method in whose tables it is
 	setting variant
 	epochs  []int // after which there is an evaluation
 	scores  int   // its first in the list of all, by epoch and protocol
 }
 
-func plain(runs []*settingRun) []*pretrain.Run {
-	var all []*pretrain.Run
+func plain(runs []*settingRun) []*training.Run {
+	var all []*training.Run
 	for _, r := range runs {
 		all = append(all, &r.Run)
 	}
@@ -167,7 +170,7 @@ func (x *experiment) runs(sets []*dataset.Dataset) []*settingRun {
 	for _, ds := range sets {
 		for _, name := range x.settings.methods {
 			for _, s := range x.settings.list(name) {
-				for _, r := range pretrain.Seeds(ds, s.method, s.loss, x.Recipe, x.Settings) {
+				for _, r := range x.Seeds(ds, s.method, s.options) {
 					r.Setting = s.key()
 					runs = append(runs, &settingRun{Run: *r, table: name, setting: s, epochs: steps(x.settings.every, r.Epochs())})
 				}
@@ -187,13 +190,14 @@ func steps(every, last int) []int {
 }
 
 func (s variant) key() string {
+	tau := s.options["tau"]
 	if s.method != method.SpecMatch {
-		return fmt.Sprintf("%s,tau=%v", s.method, s.loss.Tau)
+		return fmt.Sprintf("%s,tau=%v", s.method, tau)
 	}
-	return fmt.Sprintf("beta=%v,p=%v,tau=%v", s.loss.Beta, s.loss.Percentile, s.loss.Tau)
+	return fmt.Sprintf("beta=%v,p=%v,tau=%v", s.options["beta"], s.options["percentile"], tau)
 }
 
-func (r *settingRun) snapshot(epochs int) *pretrain.Run {
+func (r *settingRun) snapshot(epochs int) *training.Run {
 	s := r.Run
 	s.File = fmt.Sprintf("weights/%s-%s-%d-epoch%d.safetensors", r.Dataset.Name, r.Setting, r.Seed, epochs)
 	return &s
@@ -201,9 +205,9 @@ func (r *settingRun) snapshot(epochs int) *pretrain.Run {
 
 // units adds the two halves of the experiment to the plan: every run trains and saves
 // its models, and every model is evaluated.
-func (x *experiment) units(plan *run.Plan, runs []*settingRun) *[]pretrain.Score {
-	var training []run.Unit[pretrain.Trained]
-	var scoring []run.Unit[pretrain.Score]
+func (x *experiment) units(plan *run.Plan, runs []*settingRun) *[]eval.Score {
+	var trainings []run.Unit[training.Trained]
+	var scoring []run.Unit[eval.Score]
 	for _, r := range runs {
 		var files []string
 		r.scores = len(scoring)
@@ -211,19 +215,19 @@ func (x *experiment) units(plan *run.Plan, runs []*settingRun) *[]pretrain.Score
 			files = append(files, r.snapshot(epoch).Weights(""))
 			for _, protocol := range x.Protocol.Protocols {
 				name := fmt.Sprintf("%s/epoch=%d/%s", r.Name(), epoch, protocol)
-				scoring = append(scoring, r.snapshot(epoch).ScoreUnit(name, x.Engine, x.Dir, protocol, x.Protocol.Folds))
+				scoring = append(scoring, x.Score(r.snapshot(epoch), name, protocol))
 			}
 		}
-		compute := func(ctx context.Context, be backend.Backend, status run.Status) (pretrain.Trained, error) {
+		compute := func(ctx context.Context, be backend.Backend, status run.Status) (training.Trained, error) {
 			return x.train(ctx, be, r, status)
 		}
-		training = append(training, run.Unit[pretrain.Trained]{Name: r.Name(), Files: files, Run: run.OnEngine(x.Engine, compute)})
+		trainings = append(trainings, run.Unit[training.Trained]{Name: r.Name(), Files: files, Engine: &x.Engine, Run: compute})
 	}
-	run.Add(plan, training)
+	run.Add(plan, trainings)
 	return run.Add(plan, scoring)
 }
 
-func (x *experiment) train(ctx context.Context, be backend.Backend, r *settingRun, status run.Status) (out pretrain.Trained, err error) {
+func (x *experiment) train(ctx context.Context, be backend.Backend, r *settingRun, status run.Status) (out training.Trained, err error) {
 	l, err := r.Learner(be)
 	if err != nil {
 		return out, err

@@ -150,7 +150,7 @@ func TestBetaElsewhere(t *testing.T) {
 // setup is what repeats a run of the embedded set.
 func setup(ds *dataset.Dataset, seed int) method.Setup {
 	return method.Setup{
-		Backend: cpu.New(tensor.Float32), Graphs: ds.Graphs, Seed: uint64(seed), Ratio: 0.2,
+		Backend: cpu.New(tensor.Float32), Graphs: ds.Graphs, Seed: uint64(seed),
 		Encoder: gnn.Architecture{Kind: gnn.KindGIN, In: ds.FeatureWidth, Hidden: 32, Layers: 3},
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/specmatch/specmatch/gnn/dataset"
-	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/eval"
 	"github.com/specmatch/specmatch/specmatch/eval/compare"
 	"github.com/specmatch/specmatch/specmatch/eval/published"
 	"github.com/specmatch/specmatch/specmatch/eval/selection"
@@ -19,8 +19,8 @@ import (
 	"github.com/specmatch/specmatch/specmatch/report/grid"
 	"github.com/specmatch/specmatch/specmatch/report/plot"
 	"github.com/specmatch/specmatch/specmatch/run"
-	"github.com/specmatch/specmatch/specmatch/run/pretrain"
 	"github.com/specmatch/specmatch/specmatch/table"
+	"github.com/specmatch/specmatch/specmatch/train"
 )
 
 // The rows of the published table that selection is held against.
@@ -30,7 +30,7 @@ const (
 )
 
 // report writes results.json, the tables and the figures of a finished run.
-func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*settingRun, scores []pretrain.Score) error {
+func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*settingRun, scores []eval.Score) error {
 	var list []run.Row
 	var tables []*table.Table
 	for k, protocol := range x.Protocol.Protocols {
@@ -67,7 +67,7 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*s
 
 // candidates sorts the scores of the runs by setting and epoch. The runs are in order of
 // setting and seed; the score of a run's epoch is every step-th from its first.
-func candidates(runs []*settingRun, scores []pretrain.Score, step int) (all [][]selection.Candidate) {
+func candidates(runs []*settingRun, scores []eval.Score, step int) (all [][]selection.Candidate) {
 	for _, r := range runs {
 		if len(all) == 0 || all[len(all)-1][0].Name != r.setting.name {
 			all = append(all, slices.Repeat([]selection.Candidate{{Name: r.setting.name}}, len(r.epochs)))
@@ -91,7 +91,9 @@ func (x *experiment) result(run *settingRun, protocol string, r selection.Row) r
 	if title := method.Title(run.table); run.table != method.InfoNCE && !strings.HasPrefix(label, title) {
 		label = title + ", " + label
 	}
-	out := grid.Common("selection", "accuracy", x.Engine, cli.Loss{Percentile: math.NaN()})
+	out := grid.Common("selection", "accuracy", x.Engine, nil)
+	out.Beta = train.Beta{}
+	out.Percentile = math.NaN()
 	out.Dataset, out.Method, out.Protocol = run.Dataset.Name, label, protocol
 	out.PerSeed, out.Epochs, out.GraphsPerSecond = r.PerSeed(), run.Epochs(), math.NaN()
 	out.Mean, out.Std = stat.MeanStdDev(out.PerSeed, nil)

@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/specmatch/specmatch/experiments/internal/finetuning"
+	"github.com/specmatch/specmatch/experiments/internal/paper"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch/cli"
-	"github.com/specmatch/specmatch/specmatch/run/pretrain"
+	"github.com/specmatch/specmatch/specmatch/run/training"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
@@ -39,12 +39,12 @@ func BenchmarkEpoch(b *testing.B) {
 		for _, protocol := range []string{protocolVal, protocolTestMax} {
 			b.Run(name+"/"+protocol, func(b *testing.B) {
 				x := &experiment{
-					Experiment: pretrain.Experiment{
+					Experiment: paper.Experiment{
 						Recipe:   cli.Recipe{Epochs: 1, Batch: 128, LR: 0.001, Seeds: 1},
 						Engine:   cli.Engine{Backend: "cpu"},
-						Settings: pretrain.DefaultSettings(),
+						Settings: training.Settings{OwnRecipes: true},
 					},
-					fine: fine{finetuning.Recipe{Epochs: 1, LR: 0.001}, 0.1, "paper"},
+					fine: fine{paper.Finetuning{Epochs: 1, LR: 0.001}, 0.1, "paper"},
 				}
 				ds := open(b, name)
 				folds, err := dataset.FewLabels(ds, 10, x.fine.LabelRate, protocol == protocolVal, splitSeed)
@@ -56,7 +56,7 @@ func BenchmarkEpoch(b *testing.B) {
 					b.Fatal(err)
 				}
 				defer be.Close()
-				l, err := (&job{x: x, set: &labelledSet{data: ds}, method: finetuning.None}).learner(be, folds[0], 0)
+				l, err := (&job{x: x, set: &labelledSet{data: ds}, method: paper.None}).learner(be, folds[0], 0)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -6,8 +6,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/specmatch/specmatch/backend"
-	"github.com/specmatch/specmatch/experiments/internal/finetuning"
-	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/experiments/internal/paper"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch/finetune"
@@ -52,8 +51,8 @@ func (j *job) learner(be backend.Backend, s dataset.Split, fold int) (*finetune.
 	head := model.Head{Kind: model.Classes, Outputs: ds.Classes}
 	p := model.NewPredictor(encoder, head, random.Stream(uint64(j.seed), purposeClassifier, 0, fold))
 	options := finetune.Options{Batch: x.Recipe.Batch, Rate: x.fine.LR, Seed: fineSeed(j.seed)}
-	if j.method == finetuning.Augmentation {
-		if options.View, err = augment.ParsePolicy(r.Policy(), augment.ImplIntended, r.Settings.Ratio); err != nil {
+	if j.method == paper.Augmentation {
+		if options.View, err = r.Setup(be).View(); err != nil {
 			return nil, err
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend/cpu"
-	"github.com/specmatch/specmatch/experiments/internal/finetuning"
+	"github.com/specmatch/specmatch/experiments/internal/paper"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
@@ -26,8 +26,8 @@ import (
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/model"
-	"github.com/specmatch/specmatch/specmatch/run/pretrain"
 	"github.com/specmatch/specmatch/specmatch/run/runtest"
+	"github.com/specmatch/specmatch/specmatch/run/training"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -39,14 +39,13 @@ const still = 1e-30
 func newExperiment(t *testing.T) *experiment {
 	t.Helper()
 	x := &experiment{
-		Experiment: pretrain.Experiment{
-			Loss:     cli.Loss{Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Tau: 0.5, Kappa: 10},
+		Experiment: paper.Experiment{
 			Recipe:   cli.Recipe{Epochs: 1, Batch: 16, LR: 0.01, Seeds: 1},
 			Protocol: cli.Protocol{Protocols: []string{protocolVal}, Choices: []string{protocolVal, protocolTestMax}, Folds: 3},
 			Engine:   cli.Engine{Backend: "cpu"},
-			Settings: pretrain.DefaultSettings(),
+			Settings: training.Settings{OwnRecipes: true},
 		},
-		fine: fine{finetuning.Recipe{Epochs: 2, LR: 0.001}, 0.25, "paper"},
+		fine: fine{paper.Finetuning{Epochs: 2, LR: 0.001}, 0.25, "paper"},
 	}
 	if err := x.open(t.Context(), io.Discard, false); err != nil {
 		t.Fatal(err)
@@ -60,9 +59,9 @@ func (x *experiment) job(method string, seed int) *job {
 }
 
 // pretrain pre-trains a method and keeps its model file.
-func (x *experiment) pretrain(t *testing.T, method string, seed int) (pretrain.Trained, error) {
+func (x *experiment) pretrain(t *testing.T, method string, seed int) (training.Trained, error) {
 	j := x.job(method, seed)
-	return j.pretraining().Unit(j.name(), x.Engine, x.Dir).Run(t.Context(), quiet)
+	return j.pretraining().Unit(j.name(), x.Engine, x.Dir).Compute(t.Context(), quiet)
 }
 
 func quiet(string, ...any) {}
@@ -70,7 +69,7 @@ func quiet(string, ...any) {}
 // epochs fine-tunes on a fold of protocol val.
 func (j *job) epochs(t *testing.T, fold int) []train.Metrics {
 	t.Helper()
-	out, err := j.unit(protocolVal, fold).Run(t.Context(), quiet)
+	out, err := j.unit(protocolVal, fold).Compute(t.Context(), quiet)
 	// As at the end of a unit.
 	if err := errors.Join(err, os.RemoveAll(j.x.Dir.Join("checkpoints"))); err != nil {
 		t.Fatal(err)
@@ -84,7 +83,7 @@ func (j *job) epochs(t *testing.T, fold int) []train.Metrics {
 // TestParts: each part of a split has its own role, and no other.
 func TestParts(t *testing.T) {
 	x := newExperiment(t)
-	j := x.job(finetuning.None, 0)
+	j := x.job(paper.None, 0)
 	set := j.set.data
 	s := j.set.splits[protocolVal][0]
 	want := j.epochs(t, 0)
@@ -145,7 +144,7 @@ func TestStart(t *testing.T) {
 	}
 	be := cpu.New(tensor.Float32)
 	seen := map[float64]string{}
-	for _, name := range append([]string{finetuning.None}, pretrained...) {
+	for _, name := range append([]string{paper.None}, pretrained...) {
 		for seed := range 2 {
 			j := x.job(name, seed)
 			for fold := range 2 {
@@ -156,7 +155,7 @@ func TestStart(t *testing.T) {
 				seen[loss] = j.name()
 
 				encoder, err := j.pretraining().NewEncoder(be)
-				if err == nil && name != finetuning.None {
+				if err == nil && name != paper.None {
 					err = model.LoadEncoder(filepath.Join(x.Dir.Path, "weights", fmt.Sprintf("motifs-%s-%d.safetensors", name, seed)), encoder)
 				}
 				if err != nil {
@@ -195,9 +194,9 @@ func TestBatches(t *testing.T) {
 		}
 		return samples, nodes
 	}
-	first, nodes := order(finetuning.None, 0, 0)
+	first, nodes := order(paper.None, 0, 0)
 	for name, at := range map[string][2]int{"seeds 0 and 1": {1, 0}, "epochs 0 and 1": {0, 1}} {
-		if other, _ := order(finetuning.None, at[0], at[1]); slices.Equal(first, other) {
+		if other, _ := order(paper.None, at[0], at[1]); slices.Equal(first, other) {
 			t.Errorf("%s have the same order", name)
 		}
 	}
@@ -208,8 +207,8 @@ func TestBatches(t *testing.T) {
 	for _, i := range s.Train {
 		all += x.sets[0].data.Graphs[i].Nodes()
 	}
-	x.Settings.Policy = "dropN"
-	if same, dropped := order(finetuning.Augmentation, 0, 0); nodes != all || dropped >= all || !slices.Equal(same, first) {
+	x.Settings.Options = method.Options{"policy": "dropN"}
+	if same, dropped := order(paper.Augmentation, 0, 0); nodes != all || dropped >= all || !slices.Equal(same, first) {
 		t.Errorf("of %d nodes there are %d, and %d with augmentation, in the same order: %v", all, nodes, dropped, slices.Equal(same, first))
 	}
 }
@@ -251,9 +250,9 @@ func TestRow(t *testing.T) {
 		return map[string][]finetune.Result{protocolVal: folds, protocolTestMax: folds}
 	}
 	jobs := []*job{
-		{x: x, set: x.sets[0], method: method.SpecMatch, tuned: tuned(60, 90), pretrained: pretrain.Trained{TrainSeconds: 10, GraphsPerSecond: 7}},
-		{x: x, set: x.sets[0], method: method.SpecMatch, seed: 1, tuned: tuned(10, 20), pretrained: pretrain.Trained{TrainSeconds: 20, GraphsPerSecond: 9}},
-		{x: x, set: x.sets[0], method: finetuning.None, tuned: tuned(10, 20)},
+		{x: x, set: x.sets[0], method: method.SpecMatch, tuned: tuned(60, 90), pretrained: training.Trained{TrainSeconds: 10, GraphsPerSecond: 7}},
+		{x: x, set: x.sets[0], method: method.SpecMatch, seed: 1, tuned: tuned(10, 20), pretrained: training.Trained{TrainSeconds: 20, GraphsPerSecond: 9}},
+		{x: x, set: x.sets[0], method: paper.None, tuned: tuned(10, 20)},
 		{x: x, set: other, method: method.SpecMatch, tuned: tuned(10, 20)},
 	}
 	x.Protocol.Protocols = []string{protocolVal, protocolTestMax}
@@ -263,11 +262,11 @@ func TestRow(t *testing.T) {
 		if d := cmp.Diff(want, r.PerSeed); d != "" || r.Mean != (want[0]+want[1])/2 || r.Protocol != protocol {
 			t.Errorf("%s: %+v\n%s", protocol, r, d)
 		}
-		if r.Beta != x.Loss.Beta || r.Percentile != 80 || r.Epochs != 1 || r.Seconds != 32 || r.GraphsPerSecond != 8 {
+		if r.Beta != (train.Beta{Weight: 0.05}) || r.Percentile != 80 || r.Epochs != 1 || r.Seconds != 32 || r.GraphsPerSecond != 8 {
 			t.Errorf("%s: %+v", protocol, r)
 		}
 	}
-	if r, _ := g.Row(x.sets[0].data.Name, finetuning.None, protocolVal); r.Beta != (cli.Beta{}) || !math.IsNaN(r.Percentile) || r.Epochs != 0 || r.Seconds != 1 {
+	if r, _ := g.Row(x.sets[0].data.Name, paper.None, protocolVal); r.Beta != (train.Beta{}) || !math.IsNaN(r.Percentile) || r.Epochs != 0 || r.Seconds != 1 {
 		t.Errorf("no pre-training: %+v", r)
 	}
 }

@@ -19,14 +19,14 @@ import (
 	"io"
 
 	_ "github.com/specmatch/specmatch/backend/cpu"
-	"github.com/specmatch/specmatch/experiments/internal/finetuning"
+	"github.com/specmatch/specmatch/experiments/internal/paper"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/run"
-	"github.com/specmatch/specmatch/specmatch/run/pretrain"
+	"github.com/specmatch/specmatch/specmatch/run/training"
 	"github.com/specmatch/specmatch/specmatch/setting"
 )
 
@@ -35,23 +35,23 @@ func main() { cli.Main(execute) }
 const synopsis = `Pre-trains graph encoders without labels and fine-tunes them on a share of the
 labels: the semi-supervised regime of SpecMatch-CL.`
 
-var methods = append([]string{finetuning.None, finetuning.Augmentation}, method.Names(method.SemiSupervised)...)
+var methods = append([]string{paper.None, paper.Augmentation}, method.Names(method.SemiSupervised)...)
 
 type experiment struct {
-	pretrain.Experiment // its Loss and Recipe are of pre-training
-	fine                fine
+	paper.Experiment // its Settings and Recipe are those of pre-training
+	fine             fine
 
 	sets []*labelledSet
 }
 
 type fine struct {
-	finetuning.Recipe
+	paper.Finetuning
 	LabelRate float64
 	Encoder   string
 }
 
 func (f *fine) Register(fs *cli.FlagSet) {
-	f.Recipe.Register(fs)
+	f.Finetuning.Register(fs)
 	cli.Var(fs, &f.LabelRate, "label-rate", setting.Float(1e-4, 0.5), "`share` of the training graphs whose labels fine-tuning sees: one over a whole number")
 	cli.Var(fs, &f.Encoder, "encoder", setting.OneOf("paper", "reference"), "`ResGCN` as the papers describe it (5 convolutions, residual) or as GraphCL's code runs it (3, not residual)")
 }
@@ -63,19 +63,19 @@ var small = map[string]string{"epochs": "20", "finetune-epochs": "30", "seeds": 
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	protocols := []string{protocolVal, protocolTestMax}
 	x := &experiment{
-		Experiment: pretrain.Experiment{
+		Experiment: paper.Experiment{
 			Data:     cli.Data{NodeFeatures: dataset.FeaturesBoth},
-			Loss:     cli.Loss{Methods: methods, Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Tau: 0.5, Kappa: 10},
+			Methods:  paper.Methods{Choices: methods},
 			Recipe:   cli.Recipe{Epochs: 100, Batch: 128, LR: 0.001, Seeds: 5},
 			Protocol: cli.Protocol{Protocols: protocols, Choices: protocols},
-			Settings: pretrain.DefaultSettings(),
+			Settings: training.Settings{OwnRecipes: true},
 		},
-		fine: fine{finetuning.Recipe{Epochs: 100, LR: 0.001}, 0.1, "paper"},
+		fine: fine{paper.Finetuning{Epochs: 100, LR: 0.001}, 0.1, "paper"},
 	}
 	flags := cli.NewFlagSet("semisupervised", synopsis, "", "-dataset NCI1,PROTEINS -data DIR -label-rate 0.1 -seeds 5", "-dataset NCI1 -data DIR -label-rate 0.01 -method none,infonce,specmatch")
-	flags.Add(&x.Data, &x.fine, &x.Loss, &x.Recipe, &x.Protocol, &x.Engine, &x.Output, &x.Settings)
-	x.Settings.RegisterMethods(flags, method.SemiSupervised, func() []string { return x.Loss.Methods })
-	flags.Grows("protocol")
+	flags.Add(&x.fine)
+	x.Register(flags, method.SemiSupervised)
+	x.RegisterProtocol(flags)
 	flags.Small("without -dataset", func() bool { return len(x.Data.Datasets) == 0 }, small)
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
@@ -84,7 +84,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		return err
 	}
 	jobs := x.jobs()
-	var runs []*pretrain.Run
+	var runs []*training.Run
 	for _, j := range jobs {
 		runs = append(runs, j.pretraining())
 	}
@@ -142,7 +142,7 @@ type job struct {
 	method string
 	seed   int
 
-	pretrained pretrain.Trained
+	pretrained training.Trained
 	tuned      map[string][]finetune.Result // by protocol and fold
 }
 
@@ -152,7 +152,7 @@ func (x *experiment) jobs() []*job {
 	var jobs []*job
 	for _, set := range x.sets {
 		for s := range x.Recipe.Seeds {
-			for _, method := range x.Loss.Methods {
+			for _, method := range x.Methods.Names {
 				jobs = append(jobs, &job{x: x, set: set, method: method, seed: x.Recipe.FirstSeed + s, tuned: map[string][]finetune.Result{}})
 			}
 		}
@@ -163,22 +163,27 @@ func (x *experiment) jobs() []*job {
 func (j *job) name() string { return j.pretraining().Name() }
 
 // pretraining describes the first half of the run.
-func (j *job) pretraining() *pretrain.Run {
+func (j *job) pretraining() *training.Run {
 	encoder := gnn.Architecture{Kind: gnn.KindResGCN, In: j.set.data.FeatureWidth, Hidden: 128, Layers: 5, Residual: true}
 	if j.x.fine.Encoder == "reference" {
 		encoder.Layers, encoder.Residual = 3, false
 	}
-	return &pretrain.Run{
-		Dataset: j.set.data, Regime: method.SemiSupervised, Encoder: encoder, Method: j.method, Seed: j.seed,
-		Loss: j.x.Loss, Recipe: j.x.Recipe, Settings: j.x.Settings,
+	return &training.Run{
+		Dataset:  j.set.data,
+		Regime:   method.SemiSupervised,
+		Encoder:  encoder,
+		Method:   j.method,
+		Seed:     j.seed,
+		Recipe:   j.x.Recipe,
+		Settings: j.x.Settings,
 	}
 }
 
 // units adds the two halves of the experiment to the plan: every method that has a
 // pre-training trains without labels and leaves its model, and every job is fine-tuned
 // on every fold, under every protocol.
-func (x *experiment) units(plan *run.Plan, jobs []*job) (*[]pretrain.Trained, *[]finetune.Result) {
-	var train []run.Unit[pretrain.Trained]
+func (x *experiment) units(plan *run.Plan, jobs []*job) (*[]training.Trained, *[]finetune.Result) {
+	var train []run.Unit[training.Trained]
 	var tune []run.Unit[finetune.Result]
 	for _, j := range jobs {
 		if x.fine.PretrainsHere(j.method) {
@@ -193,7 +198,7 @@ func (x *experiment) units(plan *run.Plan, jobs []*job) (*[]pretrain.Trained, *[
 	return run.Add(plan, train), run.Add(plan, tune)
 }
 
-func (x *experiment) sort(jobs []*job, trained []pretrain.Trained, tuned []finetune.Result) {
+func (x *experiment) sort(jobs []*job, trained []training.Trained, tuned []finetune.Result) {
 	for _, j := range jobs {
 		if x.fine.PretrainsHere(j.method) {
 			j.pretrained, trained = trained[0], trained[1:]

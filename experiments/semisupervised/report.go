@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/specmatch/specmatch/experiments/internal/finetuning"
+	"github.com/specmatch/specmatch/experiments/internal/paper"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/eval/published"
 	"github.com/specmatch/specmatch/specmatch/finetune"
@@ -14,7 +14,6 @@ import (
 	"github.com/specmatch/specmatch/specmatch/report/grid"
 	"github.com/specmatch/specmatch/specmatch/report/plot"
 	"github.com/specmatch/specmatch/specmatch/run"
-	"github.com/specmatch/specmatch/specmatch/run/pretrain"
 	"github.com/specmatch/specmatch/specmatch/table"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor/files"
@@ -31,14 +30,14 @@ func (x *experiment) gather(jobs []*job) *grid.Grid {
 	for _, set := range x.sets {
 		sets = append(sets, set.data.Name)
 	}
-	g := grid.New(grid.Common("semisupervised", "accuracy", x.Engine, x.Loss), sets, x.Loss.Methods, x.Protocol.Protocols, finetuning.Title)
+	g := grid.New(grid.Common("semisupervised", "accuracy", x.Engine, x.Settings.Options), sets, x.Methods.Names, x.Protocol.Protocols, paper.Title)
 	for _, j := range jobs {
 		for _, protocol := range x.Protocol.Protocols {
 			r := grid.Result{Value: choose(protocol, j.tuned[protocol]), Seconds: j.pretrained.TrainSeconds, GraphsPerSecond: float64(j.pretrained.GraphsPerSecond)}
 			for _, t := range j.tuned[protocol] {
 				r.Seconds += t.Seconds
 			}
-			if finetuning.Pretrains(j.method) {
+			if paper.Pretrains(j.method) {
 				r.Epochs = j.pretraining().Epochs()
 			}
 			g.Add(j.set.data.Name, j.method, protocol, r)
@@ -58,7 +57,7 @@ func (x *experiment) report(stdout io.Writer, jobs []*job) error {
 		}
 		caption := fmt.Sprintf("Accuracy in %%, %v %% of the labels, mean over %d folds, %s. Protocol %s: %s.",
 			100*x.fine.LabelRate, x.Protocol.Folds, run.OverSeeds(x.Recipe.Seeds), protocol, readings[protocol])
-		tables = append(tables, g.Table(protocol, caption+x.Settings.Note(method.SemiSupervised, x.Loss.Methods), known))
+		tables = append(tables, g.Table(protocol, caption+x.Settings.Note(method.SemiSupervised, x.Methods.Names), known))
 	}
 	tables = append(tables, g.Differences(method.InfoNCE, method.SpecMatch))
 	if err := x.Dir.Report(stdout, g.Rows(), tables...); err != nil {
@@ -77,7 +76,7 @@ func (x *experiment) report(stdout io.Writer, jobs []*job) error {
 func (x *experiment) plots(jobs []*job) error {
 	protocol := x.Protocol.Protocols[0]
 	for _, set := range x.sets {
-		shares := pretrain.SharesPanels(set.data.Name, x.Loss.Methods, func(name string) (histories [][]train.Metrics) {
+		shares := paper.SharesPanels(set.data.Name, x.Methods.Names, func(name string) (histories [][]train.Metrics) {
 			for _, j := range jobs {
 				if j.set == set && j.method == name {
 					histories = append(histories, j.pretrained.Epochs)
@@ -90,14 +89,14 @@ func (x *experiment) plots(jobs []*job) error {
 			{"loss on the labelled graphs", "loss"}, {"test accuracy (%)", testAccuracy},
 		} {
 			panel := plot.Lines{Axes: plot.Axes{Title: set.data.Name + ", " + protocol, XLabel: "epoch of fine-tuning", YLabel: q.label}}
-			for _, name := range x.Loss.Methods {
+			for _, name := range x.Methods.Names {
 				var seeds [][]train.Metrics
 				for _, j := range jobs {
 					if j.set == set && j.method == name {
 						seeds = append(seeds, overFolds(j.tuned[protocol], q.metric))
 					}
 				}
-				panel.Series = append(panel.Series, pretrain.Curve(finetuning.Title(name), seeds, q.metric))
+				panel.Series = append(panel.Series, paper.Curve(paper.Title(name), seeds, q.metric))
 			}
 			curves = append(curves, panel)
 		}

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/specmatch/specmatch/backend/cpu/simd"
-	"github.com/specmatch/specmatch/experiments/internal/finetuning"
+	"github.com/specmatch/specmatch/experiments/internal/paper"
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/run"
 	"github.com/specmatch/specmatch/specmatch/setting"
@@ -129,7 +129,7 @@ func (c *check) drawn(all results, stdout io.Writer) ([]again, error) {
 // reason says why a row is not computed again, "" if it is.
 func (c *check) reason(r *result) string {
 	switch {
-	case r.Experiment == "transfer" && r.Method != finetuning.None && r.Dataset != proteins:
+	case r.Experiment == "transfer" && r.Method != paper.None && r.Dataset != proteins:
 		return "of transfer, each after a pre-training on 50,000 molecules"
 	case r.Dataset == embedded || c.place(r.Dataset) != "":
 		return ""

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/specmatch/specmatch/experiments/internal/finetuning"
+	"github.com/specmatch/specmatch/experiments/internal/paper"
 	"github.com/specmatch/specmatch/specmatch/eval"
 	"github.com/specmatch/specmatch/specmatch/eval/published"
 	"github.com/specmatch/specmatch/specmatch/method"
@@ -84,14 +84,14 @@ var since = sheet{
 
 var table2 = sheet{
 	[]string{"NCI1", "PROTEINS", "DD", "COLLAB", "REDDIT-BINARY", "REDDIT-MULTI-5K", "NCI1, 1 %", "COLLAB, 1 %"},
-	named(finetuning.None, finetuning.Augmentation, "gae", "infomax", "contextpred", method.GraphCL, "joao", "joaov2", "simgrace", "mssgcl", method.InfoNCE, method.SpecMatch),
+	named(paper.None, paper.Augmentation, "gae", "infomax", "contextpred", method.GraphCL, "joao", "joaov2", "simgrace", "mssgcl", method.InfoNCE, method.SpecMatch),
 	map[string]published.Table{"test-max": with(published.Table2[0.1], published.Table2[0.01], variant("semisupervised", "0.01"))}, 2,
 	costs{command: "go run ./experiments/semisupervised -dataset SET -data DIR -label-rate 0.1 -method METHOD -seeds 1"},
 }
 
 var table3 = sheet{
 	[]string{"tox21", "toxcast", "sider", "clintox", "muv", "hiv", "bbbp", "bace", "homo_sapiens"},
-	named(finetuning.None, "edgepred", "attrmasking", "infomax", "contextpred", method.GraphCL, "joao", "joaov2", "simgrace", method.SpecMatch),
+	named(paper.None, "edgepred", "attrmasking", "infomax", "contextpred", method.GraphCL, "joao", "joaov2", "simgrace", method.SpecMatch),
 	map[string]published.Table{"last": published.Table3}, 1,
 	costs{command: "go run ./experiments/transfer -corpus zinc250k.csv.gz -corpus-size 50000 -epochs 10 -dataset SET -data DIR -method METHOD -seeds 3"},
 }
@@ -113,7 +113,7 @@ func named(methods ...string) (rows []row) {
 	}
 	classical := map[string]string{"wl": "WL", "dgk": "DGK", "node2vec": "node2vec", "sub2vec": "sub2vec", "graph2vec": "graph2vec"}
 	for _, name := range methods {
-		title := cmp.Or(own[name], finetuning.Title(name))
+		title := cmp.Or(own[name], paper.Title(name))
 		quoted := title + ", published"
 		if short, ok := classical[name]; ok {
 			quoted = short + ", in the paper's Table 1"

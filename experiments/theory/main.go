@@ -20,11 +20,12 @@ import (
 
 	"github.com/specmatch/specmatch/backend"
 	_ "github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/experiments/internal/paper"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/run"
-	"github.com/specmatch/specmatch/specmatch/run/pretrain"
+	"github.com/specmatch/specmatch/specmatch/run/training"
 	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
@@ -35,8 +36,8 @@ const synopsis = `Computes both sides of Theorems 4.2 and 4.3 on real batches du
 and without the Laplacian loss.`
 
 type experiment struct {
-	pretrain.Experiment // its Loss is of SpecMatch-CL; the other method is the same without L_G
-	check               check
+	paper.Experiment // its Settings are those of SpecMatch-CL; the other method is the same without L_G
+	check            check
 }
 
 type check struct {
@@ -53,16 +54,16 @@ func (c *check) Register(f *cli.FlagSet) {
 
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
-		Experiment: pretrain.Experiment{
+		Experiment: paper.Experiment{
 			Data:     cli.Data{NodeFeatures: dataset.FeaturesAuto},
-			Loss:     cli.Loss{Beta: cli.Beta{Weight: 0.5}, Percentile: 80, Tau: 0.2, Kappa: 10},
 			Recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 3},
-			Settings: pretrain.DefaultSettings(),
+			Settings: training.Settings{Options: method.Options{"beta": train.Beta{Weight: 0.5}}},
 		},
 		check: check{every: 2, draws: 16, times: []float64{0.1, 1, 5}},
 	}
 	flags := cli.NewFlagSet("theory", synopsis, "", "-dataset NCI1 -data DIR", "-dataset MUTAG -data DIR -draws 64 -diffusion 0.1,10")
-	flags.Add(&x.Data, &x.Loss, &x.check, &x.Recipe, &x.Engine, &x.Output, &x.Settings)
+	flags.Add(&x.Data, &x.check, &x.Recipe, &x.Engine, &x.Output)
+	x.Settings.Register(flags, method.Unsupervised, methods, func() []string { return methods })
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}
@@ -71,7 +72,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		return cli.Usagef("-draws %d: want an even number, Theorem 4.2 takes draws in pairs", x.check.draws)
 	case x.Recipe.Epochs < x.check.every:
 		return cli.Usagef("-epochs %d ends before the first checkpoint at -every %d", x.Recipe.Epochs, x.check.every)
-	case x.Loss.Beta == (cli.Beta{}):
+	case method.Beta.Of(x.Settings.Options) == (train.Beta{}):
 		return cli.Usagef("-beta 0 is the run to compare with; want another weight")
 	}
 	sets, err := x.Data.Read(ctx, stderr)
@@ -99,7 +100,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		compute := func(ctx context.Context, be backend.Backend, status run.Status) (outcome, error) {
 			return x.do(ctx, be, r, status)
 		}
-		list = append(list, run.Unit[outcome]{Name: r.Name(), Run: run.OnEngine(x.Engine, compute)})
+		list = append(list, run.Unit[outcome]{Name: r.Name(), Engine: &x.Engine, Run: compute})
 	}
 	outcomes := run.Add(plan, list)
 	return plan.Run(ctx, stdout, stderr, func() error { return x.report(stdout, runs, *outcomes) })

@@ -17,12 +17,14 @@ import (
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/experiments/internal/paper"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/cli"
-	"github.com/specmatch/specmatch/specmatch/run/pretrain"
+	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/run/runtest"
+	"github.com/specmatch/specmatch/specmatch/run/training"
 	"github.com/specmatch/specmatch/specmatch/theory"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
@@ -114,7 +116,7 @@ func TestRun(t *testing.T) {
 }
 
 // trained trains a run and calls each after every epoch.
-func trained(t *testing.T, be backend.Backend, r *pretrain.Run, each func(*specmatch.Model) error) *specmatch.Model {
+func trained(t *testing.T, be backend.Backend, r *training.Run, each func(*specmatch.Model) error) *specmatch.Model {
 	t.Helper()
 	l, err := r.Learner(be)
 	if err != nil {
@@ -140,9 +142,8 @@ func TestCheckpointLeavesNoTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := &experiment{
-		Experiment: pretrain.Experiment{
-			Loss:   cli.Loss{Beta: cli.Beta{Weight: 0.5}, Percentile: 80, Tau: 0.2, Kappa: 10},
-			Recipe: cli.Recipe{Epochs: 2, Batch: 12, LR: 0.01, Seeds: 1}, Settings: pretrain.DefaultSettings(),
+		Experiment: paper.Experiment{
+			Recipe: cli.Recipe{Epochs: 2, Batch: 12, LR: 0.01, Seeds: 1}, Settings: training.Settings{Options: method.Options{"beta": train.Beta{Weight: 0.5}}},
 		},
 		check: check{every: 1, draws: 2, times: []float64{1}},
 	}

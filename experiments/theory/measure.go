@@ -16,8 +16,9 @@ import (
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/eval/tsne"
+	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/run"
-	"github.com/specmatch/specmatch/specmatch/run/pretrain"
+	"github.com/specmatch/specmatch/specmatch/run/training"
 	"github.com/specmatch/specmatch/specmatch/theory"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
@@ -38,16 +39,18 @@ type similarityGraph struct {
 // graphs lists them: the paper's hard threshold, the same at the median, where
 // graphs are denser, and the soft threshold that trains.
 func (x *experiment) graphs() []similarityGraph {
+	percentile := method.Percentile.Of(x.Settings.Options)
+	kappa := method.Kappa.Of(x.Settings.Options)
 	hard := func(p float64) similarityGraph {
 		return similarityGraph{fmt.Sprint("hard, p = ", p), specmatch.LaplacianMatch{Adjacency: specmatch.Hard, Percentile: p}}
 	}
-	list := []similarityGraph{hard(x.Loss.Percentile)}
-	if x.Loss.Percentile != 50 {
+	list := []similarityGraph{hard(percentile)}
+	if percentile != 50 {
 		list = append(list, hard(50))
 	}
 	return append(list, similarityGraph{
-		fmt.Sprintf("sigmoid, κ = %v, p = %v", x.Loss.Kappa, x.Loss.Percentile),
-		specmatch.LaplacianMatch{Adjacency: specmatch.Sigmoid, Kappa: x.Loss.Kappa, Percentile: x.Loss.Percentile},
+		fmt.Sprintf("sigmoid, κ = %v, p = %v", kappa, percentile),
+		specmatch.LaplacianMatch{Adjacency: specmatch.Sigmoid, Kappa: kappa, Percentile: percentile},
 	})
 }
 
@@ -69,7 +72,7 @@ func (q quantities) get(name string) float64 {
 	return math.NaN()
 }
 
-func (x *experiment) do(ctx context.Context, be backend.Backend, r *pretrain.Run, status run.Status) (out outcome, err error) {
+func (x *experiment) do(ctx context.Context, be backend.Backend, r *training.Run, status run.Status) (out outcome, err error) {
 	start := time.Now()
 	m, err := newMeter(be, r)
 	if err != nil {
@@ -125,8 +128,8 @@ const (
 	seedOfViews                  = 1 << 63
 )
 
-func newMeter(be backend.Backend, r *pretrain.Run) (*meter, error) {
-	view, err := augment.ParsePolicy(r.Policy(), augment.ImplIntended, r.Settings.Ratio)
+func newMeter(be backend.Backend, r *training.Run) (*meter, error) {
+	view, err := r.Setup(be).View()
 	if err != nil {
 		return nil, err
 	}
@@ -150,12 +153,13 @@ func (x *experiment) checkpoint(ctx context.Context, m *meter, model *specmatch.
 	if err != nil {
 		return c, err
 	}
-	diagnosis := specmatch.Diagnose(z[0], z[1], len(z[0])/d, d, specmatch.LaplacianMatch{Percentile: x.Loss.Percentile})
+	diagnosis := specmatch.Diagnose(z[0], z[1], len(z[0])/d, d, specmatch.LaplacianMatch{Percentile: method.Percentile.Of(x.Settings.Options)})
 	// As the loss sees it: with the batch's own statistics for batch normalisation.
 	draws, d, err := theory.Draws(ctx, m.be, model, m.batch, x.check.draws/2, nn.Train)
 	if err != nil {
 		return c, err
 	}
+	tau := method.Tau.Of(x.Settings.Options)
 	var gaps []theory.Gap
 	for i, g := range x.graphs() {
 		var views []*theory.View
@@ -170,9 +174,9 @@ func (x *experiment) checkpoint(ctx context.Context, m *meter, model *specmatch.
 			views = append(views, v)
 		}
 		for k := 0; i == 0 && k < len(views); k += 2 { // the same for all graphs
-			gaps = append(gaps, theory.AlignmentGap(views[k], views[k+1], x.Loss.Tau))
+			gaps = append(gaps, theory.AlignmentGap(views[k], views[k+1], tau))
 		}
-		bounds, err := theory.Measure(views, gaps, x.Loss.Tau, temperature, x.check.times)
+		bounds, err := theory.Measure(views, gaps, tau, temperature, x.check.times)
 		if err != nil {
 			return c, err
 		}
@@ -186,7 +190,7 @@ func (x *experiment) checkpoint(ctx context.Context, m *meter, model *specmatch.
 }
 
 // log writes the checkpoint's lines of metrics.csv, one per similarity graph.
-func (x *experiment) log(r *pretrain.Run, c checkpoint) error {
+func (x *experiment) log(r *training.Run, c checkpoint) error {
 	for i, g := range x.graphs() {
 		columns := []slog.Attr{
 			slog.String("dataset", r.Dataset.Name), slog.String("method", r.Method), slog.Int("seed", r.Seed), slog.String("graph", g.name),

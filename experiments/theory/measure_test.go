@@ -9,23 +9,24 @@ import (
 
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/experiments/internal/paper"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/run"
-	"github.com/specmatch/specmatch/specmatch/run/pretrain"
 	"github.com/specmatch/specmatch/specmatch/run/runtest"
+	"github.com/specmatch/specmatch/specmatch/run/training"
 	"github.com/specmatch/specmatch/specmatch/table"
 	"github.com/specmatch/specmatch/specmatch/theory"
+	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
 
 func newExperiment() *experiment {
 	return &experiment{
-		Experiment: pretrain.Experiment{
-			Loss:   cli.Loss{Beta: cli.Beta{Weight: 0.5}, Percentile: 80, Tau: 0.2, Kappa: 10},
-			Recipe: cli.Recipe{Epochs: 2, Batch: 12, LR: 0.01, Seeds: 2}, Settings: pretrain.DefaultSettings(),
+		Experiment: paper.Experiment{
+			Recipe: cli.Recipe{Epochs: 2, Batch: 12, LR: 0.01, Seeds: 2}, Settings: training.Settings{Options: method.Options{"beta": train.Beta{Weight: 0.5}}},
 		},
 		check: check{every: 1, draws: 4, times: []float64{0.1, 2}},
 	}
@@ -199,7 +200,7 @@ func TestReport(t *testing.T) {
 		t.Errorf("%d rows, want %d", seen, len(values))
 	}
 	g.method = method.InfoNCE
-	if r := x.rows(g)[0]; r.Beta != (cli.Beta{}) {
+	if r := x.rows(g)[0]; r.Beta != (train.Beta{}) {
 		t.Errorf("the row of β = 0 has β = %v", r.Beta)
 	}
 

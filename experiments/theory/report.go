@@ -10,23 +10,23 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/specmatch/specmatch/gnn/dataset"
-	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/report/grid"
 	"github.com/specmatch/specmatch/specmatch/run"
-	"github.com/specmatch/specmatch/specmatch/run/pretrain"
+	"github.com/specmatch/specmatch/specmatch/run/training"
 	"github.com/specmatch/specmatch/specmatch/table"
 	"github.com/specmatch/specmatch/specmatch/theory"
+	"github.com/specmatch/specmatch/specmatch/train"
 )
 
 type group struct {
 	ds       *dataset.Dataset
 	method   string
-	runs     []*pretrain.Run
+	runs     []*training.Run
 	outcomes []outcome
 }
 
-func (x *experiment) groups(runs []*pretrain.Run, outcomes []outcome) [][]group {
+func (x *experiment) groups(runs []*training.Run, outcomes []outcome) [][]group {
 	var all []group
 	for i := 0; i < len(runs); i += x.Recipe.Seeds { // which runs have innermost
 		end := i + x.Recipe.Seeds
@@ -77,10 +77,10 @@ func (x *experiment) label(name string) string {
 	if name == method.InfoNCE {
 		return "β = 0"
 	}
-	return fmt.Sprint("β = ", x.Loss.Beta)
+	return fmt.Sprint("β = ", method.Beta.Of(x.Settings.Options))
 }
 
-func (x *experiment) report(stdout io.Writer, runs []*pretrain.Run, outcomes []outcome) error {
+func (x *experiment) report(stdout io.Writer, runs []*training.Run, outcomes []outcome) error {
 	sets := x.groups(runs, outcomes)
 	var rows []run.Row
 	var tables []*table.Table
@@ -162,11 +162,11 @@ func (x *experiment) addUniformity(t *table.Table, g group) {
 func (x *experiment) rows(g group) []run.Row {
 	var rows []run.Row
 	add := func(protocol, metric string, i int, name string) {
-		r := grid.Common("theory", metric, x.Engine, x.Loss)
+		r := grid.Common("theory", metric, x.Engine, x.Settings.Options)
 		r.Dataset, r.Method, r.Protocol = g.ds.Name, g.method, protocol
 		r.PerSeed, r.Epochs, r.GraphsPerSecond = g.at(g.checkpoints()-1, i, name), x.lastEpoch(), math.NaN()
 		if g.method != method.SpecMatch {
-			r.Beta = cli.Beta{}
+			r.Beta = train.Beta{}
 		}
 		r.Mean, r.Std = stat.MeanStdDev(r.PerSeed, nil)
 		for _, o := range g.outcomes {

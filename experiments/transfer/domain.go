@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/specmatch/specmatch/experiments/internal/finetuning"
+	"github.com/specmatch/specmatch/experiments/internal/paper"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/dataset/moleculenet"
 	"github.com/specmatch/specmatch/gnn/dataset/network"
@@ -109,7 +109,7 @@ func (x *experiment) noteInputs(ctx context.Context, flags *cli.FlagSet) error {
 // fits returns a usage error unless the machine has the memory to pre-train on the
 // corpus and to fine-tune on the sets.
 func (x *experiment) fits(sizes string) error {
-	if slices.ContainsFunc(x.Loss.Methods, x.fine.PretrainsHere) {
+	if slices.ContainsFunc(x.Methods.Names, x.fine.PretrainsHere) {
 		flags := fmt.Sprintf("%s -batch %d", sizes, x.Recipe.Batch)
 		if err := train.Fits(x.Engine.Backend, x.Engine.Precision, x.encoder(), x.domain.corpus, x.Recipe.Batch); err != nil {
 			return cli.Usagef("%s: %w", flags, err)
@@ -132,7 +132,7 @@ func (x *experiment) openDomain(ctx context.Context, stderr io.Writer) (domain, 
 	case len(x.Data.Datasets) > 0:
 		return domain{}, cli.Usagef("-dataset needs -data: the folder with NAME.csv or NAME.csv.gz")
 	}
-	for _, name := range x.Loss.Methods {
+	for _, name := range x.Methods.Names {
 		if m, err := method.Get(name); err == nil && m.Molecules && x.source.Domain == domainBio {
 			return domain{}, cli.Usagef("-method %s is for molecules, and so not for -domain bio", name)
 		}
@@ -184,7 +184,7 @@ func (x *experiment) openMolecules(ctx context.Context, stderr io.Writer) (d dom
 			fmt.Fprintf(stderr, "%s: %d of %d molecules cannot be used, such as %v\n", x.source.Corpus, n, n+len(corpus.Graphs), corpus.Dropped[0])
 		}
 		d.corpus, d.smiles = corpus.Graphs, corpus.SMILES
-	case len(x.Data.Datasets) > 0 && slices.ContainsFunc(x.Loss.Methods, finetuning.Pretrains):
+	case len(x.Data.Datasets) > 0 && slices.ContainsFunc(x.Methods.Names, paper.Pretrains):
 		return d, cli.Usagef("-corpus is needed: a file of SMILES to pre-train on, or -method none")
 	default:
 		toy, err := moleculenet.Toy(smallMolecules)

@@ -31,7 +31,7 @@ const (
 // tunings lists the second half of the experiment, and its units.
 func (x *experiment) tunings() (all []*tuning, list []run.Unit[finetune.Result]) {
 	for _, set := range x.domain.sets {
-		for _, method := range x.Loss.Methods {
+		for _, method := range x.Methods.Names {
 			for s := range x.Recipe.Seeds {
 				t := &tuning{set: set, method: method, seed: x.Recipe.FirstSeed + s}
 				all, list = append(all, t), append(list, x.unit(t))

@@ -15,17 +15,16 @@ import (
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend/cpu"
-	"github.com/specmatch/specmatch/experiments/internal/finetuning"
+	"github.com/specmatch/specmatch/experiments/internal/paper"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/gnn/random"
-	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/run"
-	"github.com/specmatch/specmatch/specmatch/run/pretrain"
+	"github.com/specmatch/specmatch/specmatch/run/training"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -38,7 +37,8 @@ func quiet(string, ...any) {}
 // tune fine-tunes on the set of x with a seed.
 func (x *experiment) tune(t *testing.T, method string, seed int) finetune.Result {
 	t.Helper()
-	r, err := x.unit(&tuning{set: x.domain.sets[0], method: method, seed: seed}).Run(t.Context(), quiet)
+	unit := x.unit(&tuning{set: x.domain.sets[0], method: method, seed: seed})
+	r, err := unit.Compute(t.Context(), quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestParts(t *testing.T) {
 			}
 		}
 	}
-	want := x.tune(t, finetuning.None, 0)
+	want := x.tune(t, paper.None, 0)
 	if undefined(want.Series("loss"))+undefined(want.Series(validAUC))+undefined(want.Series(testAUC)) > 0 || skipped(want) != 0 {
 		t.Fatalf("with all labels: %+v", want)
 	}
@@ -94,14 +94,14 @@ func TestParts(t *testing.T) {
 	}
 
 	fill(set.split.Test, 1)
-	r := x.tune(t, finetuning.None, 0)
+	r := x.tune(t, paper.None, 0)
 	if undefined(r.Series(testAUC)) != x.fine.Epochs || skipped(r) != set.tasks {
 		t.Errorf("a test set of one class: %+v", r)
 	}
 	same(want, r, "loss", validAUC)
 
 	fill(set.split.Valid, -1)
-	r = x.tune(t, finetuning.None, 0)
+	r = x.tune(t, paper.None, 0)
 	if undefined(r.Series(validAUC)) != x.fine.Epochs {
 		t.Errorf("a validation set of one class: %+v", r)
 	}
@@ -114,10 +114,10 @@ func TestParts(t *testing.T) {
 	// A single label: the loss is that of its batch, not a mean with the others.
 	labelled := set.split.Train[7]
 	set.labels[labelled*set.tasks] = 1
-	x.fine, x.model.Dropout = finetuning.Recipe{Epochs: 1, Batch: 1, LR: still}, 0
-	many := x.tune(t, finetuning.None, 0).Series("loss")[0]
+	x.fine, x.model.Dropout = paper.Finetuning{Epochs: 1, Batch: 1, LR: still}, 0
+	many := x.tune(t, paper.None, 0).Series("loss")[0]
 	set.split.Train = []int{labelled}
-	if one := x.tune(t, finetuning.None, 0).Series("loss")[0]; many != one || !(one > 0) {
+	if one := x.tune(t, paper.None, 0).Series("loss")[0]; many != one || !(one > 0) {
 		t.Errorf("loss %v with one labelled graph of many, %v with this graph alone", many, one)
 	}
 }
@@ -140,7 +140,7 @@ func TestAllLayersMove(t *testing.T) {
 	set := x.domain.sets[0]
 	set.split.Train = set.split.Train[:x.fine.Batch] // one step
 	learner := func() *finetune.Learner {
-		l, err := x.learner(cpu.New(tensor.Float32), &tuning{set: set, method: finetuning.None, seed: 1})
+		l, err := x.learner(cpu.New(tensor.Float32), &tuning{set: set, method: paper.None, seed: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +178,7 @@ func TestStart(t *testing.T) {
 	}
 	// One batch, no dropout, no training: the loss is that of the start.
 	set := x.domain.sets[0]
-	x.fine = finetuning.Recipe{Epochs: 1, Batch: len(set.split.Train), LR: still}
+	x.fine = paper.Finetuning{Epochs: 1, Batch: len(set.split.Train), LR: still}
 	x.model.Dropout = 0
 	var graphs []*graph.Graph
 	var labels []int8
@@ -187,7 +187,7 @@ func TestStart(t *testing.T) {
 	}
 	be := cpu.New(tensor.Float32)
 	seen := map[float64]string{}
-	for _, name := range append([]string{finetuning.None}, pretrained...) {
+	for _, name := range append([]string{paper.None}, pretrained...) {
 		for _, seed := range []int{0, 1} {
 			j := &tuning{set: set, method: name, seed: seed}
 			loss := x.tune(t, name, seed).Series("loss")[0]
@@ -198,7 +198,7 @@ func TestStart(t *testing.T) {
 
 			rng := random.Stream(uint64(seed), purposeHead, 0, 0)
 			e, err := x.encoder().New(be, rng)
-			if err == nil && name != finetuning.None {
+			if err == nil && name != paper.None {
 				err = model.LoadEncoder(x.Dir.Join("weights", "pretrained-"+name+"-0.safetensors"), e)
 			}
 			if err != nil {
@@ -223,10 +223,10 @@ func TestStart(t *testing.T) {
 // dropout and all.
 func TestTuningResume(t *testing.T) {
 	x := newExperiment(t)
-	x.fine = finetuning.Recipe{Epochs: 3, Batch: 20, LR: 0.01}
+	x.fine = paper.Finetuning{Epochs: 3, Batch: 20, LR: 0.01}
 	split := &x.domain.sets[0].split
 	split.Train, split.Valid, split.Test = split.Train[:80], split.Valid[:40], split.Test[:40]
-	want := x.tune(t, finetuning.None, 1)
+	want := x.tune(t, paper.None, 1)
 	interrupted, seconds, ended := 0, 0.0, 0
 	for { // each start takes a step of 12, or ends an epoch of 3
 		if interrupted > 15 {
@@ -236,7 +236,7 @@ func TestTuningResume(t *testing.T) {
 		// first step or at the end of an epoch, of the next one.
 		ctx, cancel := context.WithCancel(t.Context())
 		calls := 0
-		got, err := x.unit(&tuning{set: x.domain.sets[0], method: finetuning.None, seed: 1}).Run(ctx, func(string, ...any) {
+		got, err := x.unit(&tuning{set: x.domain.sets[0], method: paper.None, seed: 1}).Compute(ctx, func(string, ...any) {
 			if calls++; calls > ended {
 				cancel()
 			}
@@ -263,9 +263,9 @@ func TestTuningResume(t *testing.T) {
 // TestDropout: fine-tuning has it, unless its probability is 0.
 func TestDropout(t *testing.T) {
 	x := newExperiment(t)
-	first := x.tune(t, finetuning.None, 0).Series("loss")[0]
+	first := x.tune(t, paper.None, 0).Series("loss")[0]
 	x.model.Dropout = 0
-	if none := x.tune(t, finetuning.None, 0).Series("loss")[0]; none == first {
+	if none := x.tune(t, paper.None, 0).Series("loss")[0]; none == first {
 		t.Errorf("the loss is %v with dropout %v and without", none, 0.5)
 	}
 }
@@ -276,7 +276,7 @@ func TestBatches(t *testing.T) {
 	x := newExperiment(t)
 	set := x.domain.sets[0]
 	order := func(seed, epoch int) (all []int) {
-		l, err := x.learner(cpu.New(tensor.Float32), &tuning{set: set, method: finetuning.None, seed: seed})
+		l, err := x.learner(cpu.New(tensor.Float32), &tuning{set: set, method: paper.None, seed: seed})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -313,28 +313,28 @@ func TestRow(t *testing.T) {
 	runs := []*tuning{
 		run(set, method.SpecMatch, 0, [2]float64{2, 1}, [2]float64{60, 70}),
 		run(set, method.SpecMatch, 1, [2]float64{1, 2}, [2]float64{80, 90}),
-		run(set, finetuning.None, 0, [2]float64{1, 2}, [2]float64{1, 2}),
+		run(set, paper.None, 0, [2]float64{1, 2}, [2]float64{1, 2}),
 		run(other, method.SpecMatch, 0, [2]float64{1, 2}, [2]float64{3, 4}),
 	}
-	trained := map[string]pretrain.Trained{method.SpecMatch: {TrainSeconds: 10, GraphsPerSecond: 7}}
+	trained := map[string]training.Trained{method.SpecMatch: {TrainSeconds: 10, GraphsPerSecond: 7}}
 	g := x.gather(trained, runs)
 	for protocol, want := range map[string][]float64{protocolLast: {70, 90}, protocolBest: {60, 90}} {
 		r, _ := g.Row(set.name, method.SpecMatch, protocol)
 		if d := cmp.Diff(want, r.PerSeed); d != "" || r.Mean != (want[0]+want[1])/2 {
 			t.Errorf("%s: %+v\n%s", protocol, r, d)
 		}
-		if r.Beta != x.Loss.Beta || r.Percentile != 80 || r.Epochs != 3 || r.Seconds != 12 || r.GraphsPerSecond != 7 || r.Protocol != protocol {
+		if r.Beta != (train.Beta{Weight: 0.05}) || r.Percentile != 80 || r.Epochs != 3 || r.Seconds != 12 || r.GraphsPerSecond != 7 || r.Protocol != protocol {
 			t.Errorf("%s: %+v", protocol, r)
 		}
 	}
-	if r, _ := g.Row(set.name, finetuning.None, protocolLast); r.Beta != (cli.Beta{}) || !math.IsNaN(r.Percentile) || r.Epochs != 0 || r.Seconds != 1 {
+	if r, _ := g.Row(set.name, paper.None, protocolLast); r.Beta != (train.Beta{}) || !math.IsNaN(r.Percentile) || r.Epochs != 0 || r.Seconds != 1 {
 		t.Errorf("no pre-training: %+v", r)
 	}
 }
 
 // pretrain pre-trains a method and keeps its model file.
-func (x *experiment) pretrain(ctx context.Context, name string, status run.Status) (pretrain.Trained, error) {
-	return x.pretraining(name).Unit("pretrain/"+name, x.Engine, x.Dir).Run(ctx, status)
+func (x *experiment) pretrain(ctx context.Context, name string, status run.Status) (training.Trained, error) {
+	return x.pretraining(name).Unit("pretrain/"+name, x.Engine, x.Dir).Compute(ctx, status)
 }
 
 // TestMethodsDiffer: every method trains in its own way, and the file of weights

@@ -26,11 +26,11 @@ import (
 	"io"
 
 	_ "github.com/specmatch/specmatch/backend/cpu"
-	"github.com/specmatch/specmatch/experiments/internal/finetuning"
+	"github.com/specmatch/specmatch/experiments/internal/paper"
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/run"
-	"github.com/specmatch/specmatch/specmatch/run/pretrain"
+	"github.com/specmatch/specmatch/specmatch/run/training"
 	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
@@ -49,16 +49,16 @@ const (
 )
 
 var (
-	methods   = append([]string{finetuning.None}, method.Names(method.Transfer)...)
-	tableRows = append([]string{finetuning.None}, method.Rows(method.Transfer)...)
+	methods   = append([]string{paper.None}, method.Names(method.Transfer)...)
+	tableRows = append([]string{paper.None}, method.Rows(method.Transfer)...)
 	protocols = []string{protocolLast, protocolBest}
 )
 
 type experiment struct {
-	pretrain.Experiment // its Recipe is of pre-training, but for the seeds, which are of fine-tuning
-	source              source
-	model               architecture
-	fine                finetuning.Recipe
+	paper.Experiment // its Recipe is of pre-training, but for the seeds, which are of fine-tuning
+	source           source
+	model            architecture
+	fine             paper.Finetuning
 
 	domain     domain
 	corpusSums map[string]string // of the files of domain.corpus
@@ -93,20 +93,20 @@ var small = map[string]string{"hidden": "32", "layers": "3", "batch": "128", "ep
 
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
-		Experiment: pretrain.Experiment{
-			Loss:     cli.Loss{Methods: tableRows, Choices: methods, Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Tau: 0.1, Kappa: 10},
+		Experiment: paper.Experiment{
+			Methods:  paper.Methods{Names: tableRows, Choices: methods},
 			Recipe:   cli.Recipe{Epochs: 80, Batch: 256, LR: 0.001, Seeds: 10},
-			Settings: pretrain.DefaultSettings(),
+			Settings: training.Settings{OwnRecipes: true},
 		},
 		source: source{Domain: domainChem},
 		model:  architecture{Hidden: 300, Layers: 5, Dropout: 0.5},
-		fine:   finetuning.Recipe{Epochs: 100, Batch: 32, LR: 0.001},
+		fine:   paper.Finetuning{Epochs: 100, Batch: 32, LR: 0.001},
 	}
 	flags := cli.NewFlagSet("transfer", synopsis, "",
 		"-corpus zinc250k.csv.gz -corpus-size 50000 -epochs 10 -method none,graphcl,specmatch -dataset bbbp,bace -data DIR -seeds 3",
 		"-domain bio -corpus shs27k -dataset homo_sapiens -data DIR")
-	flags.Add(&x.Data, &x.source, &x.Loss, &x.Recipe, &x.model, &x.fine, &x.Engine, &x.Output)
-	x.Settings.RegisterMethods(flags, method.Transfer, func() []string { return x.Loss.Methods })
+	x.Register(flags, method.Transfer, method.Policy)
+	flags.Add(&x.source, &x.model, &x.fine)
 	flags.Lookup("dataset").Usage = "data sets `A,B`, spelled as MoleculeNet does, as in bbbp,bace, or for bio the names of networks;\nnone only pre-trains, or without -corpus uses the set that is made up"
 	flags.Lookup("data").Usage = "`DIR` with the data sets: DIR/name.csv[.gz], or for bio DIR/NAME_edges.csv[.gz] and NAME_labels.csv[.gz]"
 	flags.Small("without -corpus and -dataset", func() bool { return x.source.Corpus == "" && len(x.Data.Datasets) == 0 }, small)
@@ -120,8 +120,8 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if err := x.noteInputs(ctx, flags); err != nil {
 		return err
 	}
-	var runs []*pretrain.Run
-	for _, name := range x.Loss.Methods {
+	var runs []*training.Run
+	for _, name := range x.Methods.Names {
 		runs = append(runs, x.pretraining(name))
 	}
 	if err := x.fine.Check(flags, runs, "finetune-batch", "dropout"); err != nil {

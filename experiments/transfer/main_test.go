@@ -24,12 +24,12 @@ import (
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu"
-	"github.com/specmatch/specmatch/experiments/internal/finetuning"
+	"github.com/specmatch/specmatch/experiments/internal/paper"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/method"
-	"github.com/specmatch/specmatch/specmatch/run/pretrain"
 	"github.com/specmatch/specmatch/specmatch/run/runtest"
+	"github.com/specmatch/specmatch/specmatch/run/training"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -227,7 +227,7 @@ func TestProteins(t *testing.T) {
 		}
 	}
 	x := &experiment{source: source{Domain: domainBio, Corpus: "net"}}
-	x.Loss, x.Data = cli.Loss{Tau: 0.1}, cli.Data{Dir: dir, Datasets: []string{"net"}}
+	x.Data = cli.Data{Dir: dir, Datasets: []string{"net"}}
 	d, err := x.openProteins(t.Context(), io.Discard)
 	if err != nil {
 		t.Fatal(err)
@@ -240,7 +240,7 @@ func TestProteins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tuned, err := x.learner(be, &tuning{set: d.sets[0], method: finetuning.None})
+	tuned, err := x.learner(be, &tuning{set: d.sets[0], method: paper.None})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +271,7 @@ func TestEmptyPart(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := execute(t.Context(), tiny(filepath.Join(dir, "run"), "-dataset", "bbbp", "-data", dir, "-method", "none"), io.Discard, io.Discard)
-	if want := "bbbp: its 20 graphs are divided into 0 to train on, 0 to validate and 20 to test"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "bbbp: its 20 graphs are split into 0 for training, 0 for validation and 20 for testing"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("one scaffold: %v, want %s", err, want)
 	}
 }
@@ -289,7 +289,8 @@ func TestSplit(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := &experiment{source: source{Domain: domainChem}}
-	x.Loss, x.Data = cli.Loss{Methods: []string{finetuning.None}}, cli.Data{Dir: dir, Datasets: []string{"bbbp"}}
+	x.Methods.Names = []string{paper.None}
+	x.Data = cli.Data{Dir: dir, Datasets: []string{"bbbp"}}
 	d, err := x.openDomain(t.Context(), io.Discard)
 	if err != nil {
 		t.Fatal(err)
@@ -315,15 +316,14 @@ func TestSplit(t *testing.T) {
 func newExperiment(t *testing.T) *experiment {
 	t.Helper()
 	x := &experiment{
-		Experiment: pretrain.Experiment{
-			Loss:     cli.Loss{Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Tau: 0.1, Kappa: 10},
+		Experiment: paper.Experiment{
 			Recipe:   cli.Recipe{Epochs: 3, Batch: 20, LR: 0.01, Seeds: 1},
 			Engine:   cli.Engine{Backend: "cpu"},
-			Settings: pretrain.Settings{Options: method.DefaultOptions(method.Transfer)},
+			Settings: training.Settings{Options: method.Options{"beta": train.Beta{Weight: 0.05}, "tau": 0.1}},
 		},
 		source: source{Domain: domainChem},
 		model:  architecture{Hidden: 8, Layers: 2, Dropout: 0.5},
-		fine:   finetuning.Recipe{Epochs: 2, Batch: 32, LR: 0.01},
+		fine:   paper.Finetuning{Epochs: 2, Batch: 32, LR: 0.01},
 	}
 	var err error
 	if x.domain, err = x.openDomain(t.Context(), &bytes.Buffer{}); err != nil {
@@ -381,18 +381,19 @@ func TestRecording(t *testing.T) {
 func TestResume(t *testing.T) {
 	for name, c := range map[string]struct {
 		method, engine string
-		beta           cli.Beta
+		beta           train.Beta
 	}{
-		"SpecMatch-CL":                {method.SpecMatch, "cpu", cli.Beta{Weight: 0.05}},
-		"SpecMatch-CL, recorded":      {method.SpecMatch, "recording", cli.Beta{Weight: 0.05}},
-		"SpecMatch-CL with steered β": {method.SpecMatch, "cpu", cli.Beta{Ratio: 0.5}},
-		"masking":                     {"attrmasking", "cpu", cli.Beta{}},
-		"context":                     {"contextpred", "cpu", cli.Beta{}},
+		"SpecMatch-CL":                {method.SpecMatch, "cpu", train.Beta{Weight: 0.05}},
+		"SpecMatch-CL, recorded":      {method.SpecMatch, "recording", train.Beta{Weight: 0.05}},
+		"SpecMatch-CL with steered β": {method.SpecMatch, "cpu", train.Beta{Ratio: 0.5}},
+		"masking":                     {"attrmasking", "cpu", train.Beta{}},
+		"context":                     {"contextpred", "cpu", train.Beta{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			newExperiment := func() *experiment {
 				x := newExperiment(t)
-				x.Engine.Backend, x.Loss.Beta = c.engine, c.beta
+				x.Engine.Backend = c.engine
+				x.Settings.Options["beta"] = c.beta
 				return x
 			}
 			weights := func(x *experiment) []byte {
@@ -410,7 +411,7 @@ func TestResume(t *testing.T) {
 			// A start says something after its first step, and is then cancelled.
 			x := newExperiment()
 			interrupted, seconds := 0, 0.0
-			var got pretrain.Trained
+			var got training.Trained
 			for { // each start takes a step of 21
 				if interrupted > 21 {
 					t.Fatal("a start does not go on where the one before has ended")
@@ -449,7 +450,7 @@ func TestResume(t *testing.T) {
 // not in the first step only.
 func TestSteered(t *testing.T) {
 	x := newExperiment(t)
-	x.Loss.Beta = cli.Beta{Ratio: 0.5}
+	x.Settings.Options["beta"] = train.Beta{Ratio: 0.5}
 	out, err := x.pretrain(t.Context(), method.SpecMatch, quiet)
 	if err != nil {
 		t.Fatal(err)
@@ -468,7 +469,7 @@ func TestSteered(t *testing.T) {
 func (x *experiment) checkViews(t *testing.T, want ...augment.Augmentation) {
 	t.Helper()
 	r := x.pretraining(method.SpecMatch)
-	view, err := augment.ParsePolicy(r.Policy(), augment.ImplIntended, r.Settings.Ratio)
+	view, err := r.Setup(nil).View()
 	if err != nil || !reflect.DeepEqual(view, augment.Choice(want)) {
 		t.Errorf("views %v, %v, want %v", view, err, want)
 	}

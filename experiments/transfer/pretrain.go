@@ -6,7 +6,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/run"
-	"github.com/specmatch/specmatch/specmatch/run/pretrain"
+	"github.com/specmatch/specmatch/specmatch/run/training"
 )
 
 func (x *experiment) encoder() gnn.Architecture {
@@ -18,24 +18,28 @@ func (x *experiment) encoder() gnn.Architecture {
 }
 
 // pretraining describes the pre-training of a method, which all seeds share.
-func (x *experiment) pretraining(name string) *pretrain.Run {
-	settings := x.Settings
-	if x.source.Domain == domainChem {
-		settings.Policy = augment.Random2
-	} else {
-		settings.Policy = "dropN,subgraph,permE"
+func (x *experiment) pretraining(name string) *training.Run {
+	policy := augment.Random2
+	if x.source.Domain == domainBio {
+		policy = "dropN,subgraph,permE"
 	}
-	return &pretrain.Run{
-		Dataset: &dataset.Dataset{Name: "pretrained", Graphs: x.domain.corpus, SMILES: x.domain.smiles, Sums: x.corpusSums},
-		Regime:  method.Transfer, Encoder: x.encoder(), Method: name,
-		Loss: x.Loss, Recipe: x.Recipe, Settings: settings,
+	settings := x.Settings
+	settings.Options = settings.Options.With(method.Options{"policy": policy})
+	corpus := &dataset.Dataset{Name: "pretrained", Graphs: x.domain.corpus, SMILES: x.domain.smiles, Sums: x.corpusSums}
+	return &training.Run{
+		Dataset:  corpus,
+		Regime:   method.Transfer,
+		Encoder:  x.encoder(),
+		Method:   name,
+		Recipe:   x.Recipe,
+		Settings: settings,
 	}
 }
 
 // pretrainings are the units of the first half of the experiment; there are none with
 // -pretrained.
-func (x *experiment) pretrainings() (list []run.Unit[pretrain.Trained]) {
-	for _, name := range x.Loss.Methods {
+func (x *experiment) pretrainings() (list []run.Unit[training.Trained]) {
+	for _, name := range x.Methods.Names {
 		if x.fine.PretrainsHere(name) {
 			list = append(list, x.pretraining(name).Unit("pretrain/"+name, x.Engine, x.Dir))
 		}

@@ -21,10 +21,11 @@ import (
 	"io"
 
 	_ "github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/experiments/internal/paper"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/method"
-	"github.com/specmatch/specmatch/specmatch/run/pretrain"
+	"github.com/specmatch/specmatch/specmatch/run/training"
 )
 
 func main() { cli.Main(execute) }
@@ -32,29 +33,25 @@ func main() { cli.Main(execute) }
 const synopsis = `Trains graph encoders without labels and evaluates their embeddings with a
 support vector machine: the unsupervised regime of SpecMatch-CL.`
 
-type experiment struct{ pretrain.Experiment }
+type experiment struct{ paper.Experiment }
 
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	x := &experiment{pretrain.Experiment{
-		Data: cli.Data{NodeFeatures: dataset.FeaturesAuto},
-		Loss: cli.Loss{
-			Methods: method.Rows(method.Unsupervised), Choices: method.Names(method.Unsupervised),
-			Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Tau: 0.2, Kappa: 10,
-		},
+	x := &experiment{paper.Experiment{
+		Data:     cli.Data{NodeFeatures: dataset.FeaturesAuto},
+		Methods:  paper.Methods{Names: method.Rows(method.Unsupervised), Choices: method.Names(method.Unsupervised)},
 		Recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 5},
 		Protocol: cli.Protocol{Protocols: []string{"graphcl", "linear"}, Choices: []string{"graphcl", "linear", "graphcl-c10"}},
-		Settings: pretrain.DefaultSettings(),
+		Settings: training.Settings{OwnRecipes: true},
 	}}
 	flags := cli.NewFlagSet("unsupervised", synopsis, "", "-dataset MUTAG,PROTEINS -data DIR -seeds 3",
 		"-dataset NCI1 -data DIR -method infonce,specmatch -beta auto:0.2")
-	flags.Add(&x.Data, &x.Loss, &x.Recipe, &x.Protocol, &x.Engine, &x.Output, &x.Settings)
-	x.Settings.RegisterMethods(flags, method.Unsupervised, func() []string { return x.Loss.Methods })
-	flags.Grows("protocol")
+	x.Register(flags, method.Unsupervised)
+	x.RegisterProtocol(flags)
 	sets, err := x.Open(ctx, flags, args, stdout, stderr)
 	if err != nil {
 		return err
 	}
-	runs := x.Runs(sets, x.Loss.Methods)
+	runs := x.Runs(sets, x.Methods.Names)
 	plan, err := x.Plan(flags, runs, true)
 	if err != nil {
 		return err

@@ -5,12 +5,14 @@ import (
 	"io"
 	"slices"
 
+	"github.com/specmatch/specmatch/experiments/internal/paper"
+	"github.com/specmatch/specmatch/specmatch/eval"
 	"github.com/specmatch/specmatch/specmatch/eval/published"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/report/grid"
 	"github.com/specmatch/specmatch/specmatch/report/plot"
 	"github.com/specmatch/specmatch/specmatch/run"
-	"github.com/specmatch/specmatch/specmatch/run/pretrain"
+	"github.com/specmatch/specmatch/specmatch/run/training"
 	"github.com/specmatch/specmatch/specmatch/table"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
@@ -21,8 +23,8 @@ var classifiers = map[string]string{
 	"graphcl-c10": "RBF-SVM, C = 10",
 }
 
-func (x *experiment) gather(sets []string, runs []*pretrain.Run, trained []pretrain.Trained, scores []pretrain.Score) *grid.Grid {
-	g := grid.New(grid.Common("unsupervised", "accuracy", x.Engine, x.Loss), sets, x.Loss.Methods, x.Protocol.Protocols, method.Title)
+func (x *experiment) gather(sets []string, runs []*training.Run, trained []training.Trained, scores []eval.Score) *grid.Grid {
+	g := grid.New(grid.Common("unsupervised", "accuracy", x.Engine, x.Settings.Options), sets, x.Methods.Names, x.Protocol.Protocols, method.Title)
 	n := len(x.Protocol.Protocols)
 	for i, r := range runs {
 		t := trained[i]
@@ -40,16 +42,16 @@ func (x *experiment) gather(sets []string, runs []*pretrain.Run, trained []pretr
 }
 
 // report writes results.json, the tables and the curves of a finished run.
-func (x *experiment) report(stdout io.Writer, runs []*pretrain.Run, trained []pretrain.Trained, scores []pretrain.Score) error {
+func (x *experiment) report(stdout io.Writer, runs []*training.Run, trained []training.Trained, scores []eval.Score) error {
 	sets, histories := courses(runs, trained)
 	g := x.gather(sets, runs, trained, scores)
 	var tables []*table.Table
 	for _, protocol := range x.Protocol.Protocols {
 		caption := fmt.Sprintf("Accuracy in %%, %d-fold cross-validation, %s. Protocol %s: %s; embeddings after epoch %d, or where the method stops.",
 			x.Protocol.Folds, run.OverSeeds(x.Recipe.Seeds), protocol, classifiers[protocol], x.Recipe.Epochs)
-		tables = append(tables, g.Table(protocol, caption+x.Settings.Note(method.Unsupervised, x.Loss.Methods), published.Table1))
+		tables = append(tables, g.Table(protocol, caption+x.Settings.Note(method.Unsupervised, x.Methods.Names), published.Table1))
 	}
-	alike := slices.DeleteFunc(slices.Clone(x.Loss.Methods), func(name string) bool { return !sharesViews(name) })
+	alike := slices.DeleteFunc(slices.Clone(x.Methods.Names), func(name string) bool { return !sharesViews(name) })
 	tables = append(tables, g.Differences(method.InfoNCE, alike...), g.Differences(method.EMA, method.EMABatch, method.EMAMemory))
 	if err := x.Dir.Report(stdout, g.Rows(), tables...); err != nil {
 		return err
@@ -72,7 +74,7 @@ type group struct{ set, method string }
 
 // courses returns the names of the data sets and the metrics of the runs, epoch by
 // epoch.
-func courses(runs []*pretrain.Run, trained []pretrain.Trained) (sets []string, histories map[group][][]train.Metrics) {
+func courses(runs []*training.Run, trained []training.Trained) (sets []string, histories map[group][][]train.Metrics) {
 	histories = map[group][][]train.Metrics{}
 	for i, r := range runs {
 		if !slices.Contains(sets, r.Dataset.Name) {
@@ -90,11 +92,11 @@ func (x *experiment) curves(sets []string, histories map[group][][]train.Metrics
 		{"std of the similarities", "similarity_std"},
 	}
 	for _, set := range sets {
-		panels := pretrain.SharesPanels(set, x.Loss.Methods, func(name string) [][]train.Metrics { return histories[group{set, name}] })
+		panels := paper.SharesPanels(set, x.Methods.Names, func(name string) [][]train.Metrics { return histories[group{set, name}] })
 		for _, q := range quantities {
 			panel := plot.Lines{Axes: plot.Axes{Title: set, XLabel: "epoch", YLabel: q.label}}
-			for _, name := range x.Loss.Methods {
-				if s := pretrain.Curve(method.Title(name), histories[group{set, name}], q.metric); len(s.X) > 0 {
+			for _, name := range x.Methods.Names {
+				if s := paper.Curve(method.Title(name), histories[group{set, name}], q.metric); len(s.X) > 0 {
 					panel.Series = append(panel.Series, s)
 				}
 			}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -40,6 +41,8 @@ func (all Commands) Run(ctx context.Context, program, does string, args []string
 	case "version":
 		_, err := fmt.Fprintln(stdout, program, version())
 		return err
+	case "flags": // for packages in other languages
+		return all.describe(stdout, strings.Join(args, " "))
 	case "completion":
 		_, err := io.WriteString(stdout, all.completion(program))
 		return err
@@ -53,6 +56,16 @@ func (all Commands) Run(ctx context.Context, program, does string, args []string
 		return err
 	}
 	return act(ctx, stdout, stderr)
+}
+
+// describe prints the flags of a command as JSON, a list of [Description].
+func (all Commands) describe(stdout io.Writer, command string) error {
+	i := slices.IndexFunc(all, func(c Command) bool { return c.Name == command })
+	if i < 0 {
+		return Usagef("flags %s: want a command: %s", command, strings.Join(all.names(), ", "))
+	}
+	flags, _ := all[i].flags("")
+	return json.NewEncoder(stdout).Encode(flags.Describe())
 }
 
 // Under returns the commands as second words of a program, behind the first word.

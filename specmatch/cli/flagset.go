@@ -31,6 +31,8 @@ type FlagSet struct {
 	roles        map[string]role
 	first, count string
 	inputs       map[string]string // see Input
+	oldNames     map[string]string // names of flags by their former ones
+	topics       []topic
 
 	small []small
 
@@ -56,6 +58,7 @@ func NewFlagSet(name, synopsis string, examples ...string) *FlagSet {
 		env:      map[string]string{},
 		roles:    map[string]role{},
 		inputs:   map[string]string{},
+		oldNames: map[string]string{},
 	}
 	f.SetOutput(io.Discard) // errors are returned, help goes to stdout
 	f.Usage = func() {}
@@ -97,7 +100,7 @@ func (f *FlagSet) Check(check func() error) { f.checks = append(f.checks, check)
 func (f *FlagSet) Parse(args []string, stdout io.Writer) error {
 	switch err := f.FlagSet.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
-		if err := f.help(stdout); err != nil {
+		if err := f.help(stdout, f.Arg(0)); err != nil {
 			return err
 		}
 		return flag.ErrHelp
@@ -106,9 +109,8 @@ func (f *FlagSet) Parse(args []string, stdout io.Writer) error {
 	case f.NArg() > 0:
 		return Usagef("unexpected argument %q", f.Arg(0))
 	}
-	given := map[string]bool{}
+	given := f.givenNames()
 	f.given = given
-	f.Visit(func(fl *flag.Flag) { given[fl.Name] = true })
 	var err error
 	f.VisitAll(func(fl *flag.Flag) {
 		variable := f.env[fl.Name]
@@ -154,8 +156,7 @@ func (f *FlagSet) Small(when string, holds func() bool, values map[string]string
 // setUngiven sets those flags among values that nothing else has set: the command
 // line, the environment, or a run that is resumed.
 func (f *FlagSet) setUngiven(values map[string]string) error {
-	given := map[string]bool{}
-	f.Visit(func(fl *flag.Flag) { given[fl.Name] = true })
+	given := f.givenNames()
 	for name, value := range values {
 		if given[name] {
 			continue
@@ -188,16 +189,45 @@ func (f *FlagSet) Input(name, sum string) { f.inputs[name] = sum }
 // Inputs returns the sums by name.
 func (f *FlagSet) Inputs() map[string]string { return f.inputs }
 
-// help prints the synopsis, the examples, and every flag with its default.
-func (f *FlagSet) help(w io.Writer) error {
+// topic is a part of the flags that -h explains alone.
+type topic struct {
+	usage string
+	find  func(name string) (title string, flags []string)
+}
+
+// Topics makes -h NAME explain only the flags that find returns, under a title. find returns no
+// flags for a name that is no topic. The usage says in the help text what NAME can be.
+func (f *FlagSet) Topics(usage string, find func(name string) (title string, flags []string)) {
+	f.topics = append(f.topics, topic{usage, find})
+}
+
+// help prints the synopsis, the examples, and every flag with its default; for a topic, its flags
+// alone.
+func (f *FlagSet) help(w io.Writer, name string) error {
 	var b bytes.Buffer
+	shown := func(string) bool { return true }
 	command := cmp.Or(f.command, "go run ./experiments/"+f.Name())
-	fmt.Fprintf(&b, "%s\n\nUsage: %s [flags]\n\nFor example:\n", f.synopsis, command)
-	for _, e := range f.examples {
-		fmt.Fprintf(&b, "  %s %s\n", command, e)
+	if name == "" {
+		fmt.Fprintf(&b, "%s\n\nUsage: %s [flags]\n\nFor example:\n", f.synopsis, command)
+		for _, e := range f.examples {
+			fmt.Fprintf(&b, "  %s %s\n", command, e)
+		}
+		for _, t := range f.topics {
+			fmt.Fprintf(&b, "  %s -h %s\n", command, t.usage)
+		}
+		b.WriteString("\nFlags:\n")
+	} else {
+		title, flags := f.topic(name)
+		if flags == nil {
+			return Usagef("-h %s: there is no help on %q; -h explains all flags", name, name)
+		}
+		fmt.Fprintf(&b, "%s\n\nFlags:\n", title)
+		shown = func(flag string) bool { return slices.Contains(flags, flag) }
 	}
-	b.WriteString("\nFlags:\n")
 	f.VisitAll(func(fl *flag.Flag) {
+		if !shown(fl.Name) {
+			return
+		}
 		argument, usage := flag.UnquoteUsage(fl)
 		if argument != "" {
 			argument = " " + argument
@@ -222,6 +252,15 @@ func (f *FlagSet) help(w io.Writer) error {
 	})
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+func (f *FlagSet) topic(name string) (title string, flags []string) {
+	for _, t := range f.topics {
+		if title, flags = t.find(name); flags != nil {
+			break
+		}
+	}
+	return title, flags
 }
 
 type value[T any] struct {

@@ -18,14 +18,16 @@ import (
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/run/runtest"
 	"github.com/specmatch/specmatch/specmatch/setting"
+	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
 
 // common is the flags of a whole experiment with the paper's recipe.
 type common struct {
 	data     cli.Data
-	loss     cli.Loss
+	loss     runtest.Loss
 	recipe   cli.Recipe
 	protocol cli.Protocol
 	engine   cli.Engine
@@ -34,7 +36,7 @@ type common struct {
 
 func parse(args ...string) (*common, *bytes.Buffer, error) {
 	c := &common{
-		loss:     cli.Loss{Methods: []string{"untrained", "graphcl", "infonce", "specmatch"}, Beta: cli.Beta{Weight: 1}, Percentile: 80, Tau: 0.2, Kappa: 10},
+		loss:     runtest.Loss{Methods: []string{"untrained", "graphcl", "infonce", "specmatch"}, Beta: train.Beta{Weight: 1}, Percentile: 80, Tau: 0.2, Kappa: 10},
 		recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 5},
 		protocol: cli.Protocol{Protocols: []string{"rbf"}, Choices: []string{"rbf", "linear"}},
 	}
@@ -69,7 +71,7 @@ func TestValues(t *testing.T) {
 	}
 	want := &common{
 		data:     cli.Data{Datasets: []string{"MUTAG", "NCI1"}, Dir: "/d"},
-		loss:     cli.Loss{Methods: []string{"infonce", "specmatch"}, Beta: cli.Beta{Ratio: 0.2}, Percentile: 50, Tau: 0.5, Kappa: 5},
+		loss:     runtest.Loss{Methods: []string{"infonce", "specmatch"}, Beta: train.Beta{Ratio: 0.2}, Percentile: 50, Tau: 0.5, Kappa: 5},
 		recipe:   cli.Recipe{Epochs: 0, Batch: 512, LR: 0.001, Seeds: 1, FirstSeed: 7},
 		protocol: cli.Protocol{Protocols: []string{"linear", "rbf"}, Choices: []string{"rbf", "linear"}, Folds: 5},
 		engine:   cli.Engine{Backend: "cuda", Precision: tensor.Float64},
@@ -206,7 +208,7 @@ func (brokenPipe) Write([]byte) (int, error) { return 0, os.ErrClosed }
 
 func TestBeta(t *testing.T) {
 	for s, want := range map[string]string{"0.5": "0.5", "0": "0", "auto:0.2": `"auto:0.2"`} {
-		b, err := cli.ParseBeta(s)
+		b, err := train.ParseBeta(s)
 		if err != nil || b.String() != s {
 			t.Errorf("%q became %v, %v", s, b, err)
 		}
@@ -214,12 +216,12 @@ func TestBeta(t *testing.T) {
 		if err != nil || string(data) != want {
 			t.Errorf("JSON of %s is %s, %v; want %s", s, data, err, want)
 		}
-		var back cli.Beta
+		var back train.Beta
 		if err := json.Unmarshal(data, &back); err != nil || back != b {
 			t.Errorf("JSON %s became %v, %v", data, back, err)
 		}
 	}
-	var b cli.Beta
+	var b train.Beta
 	if err := json.Unmarshal([]byte(`"always"`), &b); err == nil {
 		t.Error("β = always was accepted")
 	}

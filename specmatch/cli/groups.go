@@ -108,31 +108,6 @@ func (d *Data) Read(ctx context.Context, stderr io.Writer) ([]*dataset.Dataset, 
 	return sets, nil
 }
 
-// Loss is what to minimize: -method, -beta, -p, -tau and -kappa.
-type Loss struct {
-	Methods    []string // the default is all methods; without any there is no -method
-	Choices    []string // what the experiment knows, the default if nil; not a flag
-	Beta       Beta
-	Percentile float64 // percentile of the similarities that is the threshold θ
-	Tau        float64 // temperature of the contrastive loss
-	Kappa      float64 // sharpness of the soft adjacency σ(κ(S-θ))
-}
-
-func (l *Loss) Register(f *FlagSet) {
-	choices := l.Choices
-	if choices == nil {
-		choices = l.Methods
-	}
-	if choices != nil {
-		Var(f, &l.Methods, "method", setting.List(setting.OneOf(choices...)), "`methods` to compare, one row of results each: "+strings.Join(choices, ","))
-		f.Grows("method")
-	}
-	Var(f, &l.Beta, "beta", ParseBeta, "weight `β` of the Laplacian loss in L_C + β·L_G: a number as in 1, or as in auto:0.2\nthe ratio of the two gradients' norms to aim at")
-	Var(f, &l.Percentile, "p", setting.Float(0, 100), "`percentile` of a batch's similarities above which two graphs are joined")
-	Var(f, &l.Tau, "tau", setting.Positive, "temperature `τ` of the contrastive loss")
-	Var(f, &l.Kappa, "kappa", setting.Positive, "sharpness `κ` of the soft adjacency σ(κ(S-θ))")
-}
-
 // Recipe is how to train: -epochs, -batch, -lr, -seeds and -first-seed.
 type Recipe struct {
 	Epochs    int

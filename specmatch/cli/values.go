@@ -50,8 +50,10 @@ func (f *FlagSet) GrowsRange(first, count string) {
 // Merge sets the flags for going on with a run that had the flags was: those that are
 // not given get the run's values, and lists and ranges that are given are added to
 // the run's, which come first. With taken, an earlier call has merged another run, and
-// the values so far come first. name is the run's, for errors.
+// the values so far come first. name is the run's, for errors. What the run has counts as given
+// afterwards, so that the next run can add to its lists and seeds.
 func (f *FlagSet) Merge(name string, was map[string]json.RawMessage, given map[string]bool, taken bool) error {
+	was = f.renamed(was)
 	if err := f.addRange(name, was, given); err != nil {
 		return err
 	}
@@ -81,6 +83,9 @@ func (f *FlagSet) Merge(name string, was map[string]json.RawMessage, given map[s
 		}
 		err = f.setTo(fl, both)
 	})
+	for name := range was {
+		given[name] = true
+	}
 	return err
 }
 
@@ -141,6 +146,7 @@ func (f *FlagSet) setTo(fl *flag.Flag, elements []string) error {
 // differs, a list that lacks an entry, one that f does not know, or one that was
 // lacks and that does not have its default in f. Flags that mayDiffer prevent nothing.
 func (f *FlagSet) Compare(was map[string]json.RawMessage, mayDiffer ...string) (err error) {
+	was = f.renamed(was)
 	now := f.All()
 	all := maps.Clone(now)
 	maps.Copy(all, was)

@@ -50,8 +50,7 @@ func BenchmarkEpoch(b *testing.B) {
 		b.Run(string(c.regime), func(b *testing.B) {
 			graphs, width := c.graphs(b)
 			c.encoder.In = width
-			options := DefaultOptions(c.regime)
-			options.GraphCLCode = false
+			options := Options{"graphcl-code": false}
 			var graphCLs float64 // seconds of an epoch
 			for _, m := range append([]*Method{graphCL}, All(c.regime)...) {
 				if m.OnRequest || m == untrained || m == graphCL && graphCLs > 0 {

@@ -30,15 +30,6 @@ func newContrastive(s Setup, o specmatch.Objective, loader *augment.Loader) (*Le
 	return &Learner{Learner: c, Model: m}, nil
 }
 
-// twoViews returns the batches of two views by the same augmentation of a family.
-func (s Setup) twoViews(impl augment.Impl, ratio float64) (*augment.Loader, error) {
-	view, err := augment.ParsePolicy(s.Policy, impl, ratio)
-	if err != nil {
-		return nil, err
-	}
-	return s.loader(view, view), nil
-}
-
 // Step probes the first batch of every epoch. A batch of one graph has no negatives,
 // and so nothing to learn from. Methods that do not train L_G compute it in probed
 // steps only, so for all methods the probed step stands for its epoch.

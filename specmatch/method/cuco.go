@@ -16,6 +16,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -36,23 +37,24 @@ import (
 // statistics of batch norm; the highest rank of epoch 20, N, is an error, here it is
 // N-1; its raw graphs have a self-loop on every node, as GraphCL's loader puts there,
 // and here none; and its augmentations are inverted, its default dropN keeping only a
-// tenth of the nodes (Options.CuCo.Inverted). Here the view is by the policy of the
+// tenth of the nodes (cuco-inverted). Here the view is by the policy of the
 // other rows.
 var cuCo = &Method{
 	Name: "cuco", Title: "CuCo", Regimes: []Regime{Unsupervised},
-	reads: func(s Setup) settings {
-		if s.CuCo.Inverted {
-			return settings{"tau": s.Objective.Contrast.Temperature, "cuco-inverted": true}
+	Settings: []setting.Setting{Policy, Ratio, Tau, cucoInverted},
+	ignores: func(s Setup) []setting.Setting {
+		if cucoInverted.Of(s.Options) {
+			return []setting.Setting{Policy, Ratio}
 		}
-		return settings{"policy": s.Policy, "ratio": s.Ratio, "tau": s.Objective.Contrast.Temperature, "cuco-inverted": false}
+		return nil
 	},
 	Recipe: map[Regime]Recipe{Unsupervised: {Layers: 5}},
 	new: func(s Setup) (*Learner, error) {
-		view, err := augment.ParsePolicy(s.Policy, augment.ImplIntended, s.Ratio)
+		view, err := s.View()
 		if err != nil {
 			return nil, err
 		}
-		if s.CuCo.Inverted {
+		if cucoInverted.Of(s.Options) {
 			view = augment.NodeDropping{Ratio: 0.9}
 		}
 		if len(s.Graphs) < 2 {
@@ -66,10 +68,7 @@ var cuCo = &Method{
 	},
 }
 
-// CuCoOptions are the switches of CuCo.
-type CuCoOptions struct {
-	Inverted bool // the view keeps a tenth of the nodes, as in the code
-}
+var cucoInverted = setting.Flag("cuco-inverted", "CuCo's view keeps a tenth of the nodes, as in its code")
 
 // The curriculum of CuCo's code.
 const (
@@ -100,7 +99,7 @@ type curriculumState struct {
 func newCurriculum(s Setup, m *specmatch.Model, loader *augment.Loader) *curriculum {
 	c := &curriculum{
 		Defaults: train.Defaults{Loader: loader}, Minimizer: train.NewMinimizer(s.Backend, m, s.Rate),
-		model: m, tau: s.Objective.Contrast.Temperature,
+		model: m, tau: Tau.Of(s.Options),
 		memory: s.Backend.Alloc(len(s.Graphs), m.Encoder.Width()), all: s.loader(augment.Identity{}),
 		be: s.Backend, seed: s.Seed, state: curriculumState{Negatives: cucoNegatives},
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/molecule/descriptor"
 	"github.com/specmatch/specmatch/gnn/molecule/fingerprint"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
@@ -26,8 +27,8 @@ import (
 // 2022), a language model of SMILES, there 200 of RDKit's with the mean squared error.
 var descriptors = &Method{
 	Name: "descriptors", Title: "Descriptors", Regimes: []Regime{Transfer}, OnRequest: true, Molecules: true,
-	Readout: gnn.ReadoutAll,
-	reads:   func(s Setup) settings { return settings{"morgan": s.Morgan} },
+	Readout:  gnn.ReadoutAll,
+	Settings: []setting.Setting{morgan},
 	new: func(s Setup) (*Learner, error) {
 		targets, err := s.describe()
 		if err != nil {
@@ -45,6 +46,8 @@ var descriptors = &Method{
 		return &Learner{Learner: l, Model: &specmatch.Model{Encoder: e}}, nil
 	},
 }
+
+var morgan = setting.New("morgan", "`number` of folded counts of Morgan's environments that descriptors predicts as well; 0 is none", setting.IntIn(0, 1<<16), 0)
 
 type prediction struct {
 	train.Defaults
@@ -231,7 +234,7 @@ func (s Setup) describe() ([]*Targets, error) {
 				d := &workers[w]
 				d.parser.Standard, d.morgan.Radius = s.Standard, 2
 				for i := w; i < len(part); i += len(workers) {
-					rows[i], failed[i] = d.rows(part[i], s.Morgan)
+					rows[i], failed[i] = d.rows(part[i], morgan.Of(s.Options))
 				}
 			})
 		}

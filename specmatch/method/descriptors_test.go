@@ -120,9 +120,9 @@ func TestDescriptorsOrder(t *testing.T) {
 func TestDescriptorsLearn(t *testing.T) {
 	s := Setup{
 		Backend: newFloat64(), Regime: Transfer, Encoder: gnn.Architecture{Kind: gnn.KindChemGIN, Hidden: 8, Layers: 2}, Batch: 8,
-		Options: DefaultOptions(Transfer), SMILES: strings.Fields("CCO CCN c1ccccc1 CC(=O)O C1CC1 CCCl CC#N c1ccncc1 CCCCCC CS O CC(C)C OCCO NCC(=O)O"),
+		SMILES: strings.Fields("CCO CCN c1ccccc1 CC(=O)O C1CC1 CCCl CC#N c1ccncc1 CCCCCC CS O CC(C)C OCCO NCC(=O)O"),
 	}
-	s.Morgan = 64
+	s.Options = Options{"morgan": 64}
 	for _, smiles := range s.SMILES {
 		m, err := molecule.Parse(smiles)
 		if err != nil {

@@ -5,8 +5,10 @@
 // encoder, into a [Learner], which package train drives:
 //
 //	l, err := method.New("specmatch", method.Setup{
-//		Backend: be, Encoder: gnn.Architecture{Kind: gnn.KindGIN, In: width, Hidden: 32, Layers: 3},
-//		Graphs: graphs, Options: method.DefaultOptions(method.Unsupervised),
+//		Backend: be,
+//		Encoder: gnn.Architecture{Kind: gnn.KindGIN, In: width, Hidden: 32, Layers: 3},
+//		Graphs:  graphs,
+//		Options: method.Options{"kappa": 5},
 //	})
 //	…
 //	defer l.Close()
@@ -15,6 +17,10 @@
 //
 // Learners with the same seed share the initial weights of the encoder; those that
 // learn from the same views also share batches and augmentations.
+//
+// A setting of a method is declared once, by [setting.New] next to the code that reads it, and
+// listed in Method.Settings: flags, run directories, model files and -h follow from it.
+// The settings that several methods share are in objective.go and views.go.
 //
 // A new method is a file with a Method and a line in the list of method.go; the
 // tests of this package and the experiments take it from there. What a method may

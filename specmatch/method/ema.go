@@ -11,8 +11,8 @@ import "github.com/specmatch/specmatch/autodiff"
 // term that of BYOL (Grill et al., NeurIPS 2020), beside L_C; see taught for both.
 var ema = &Method{
 	Name: EMA, Title: "InfoNCE + teacher", Regimes: []Regime{Unsupervised}, OnRequest: true,
-	reads: Setup.contrast,
-	new:   func(s Setup) (*Learner, error) { return taughtBy(s, alignment) },
+	Settings: contrastSettings,
+	new:      func(s Setup) (*Learner, error) { return taughtBy(s, alignment) },
 }
 
 // alignment is the term of [ema].

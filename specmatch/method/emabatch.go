@@ -13,8 +13,8 @@ import "github.com/specmatch/specmatch/autodiff"
 // 2021) and SEED (Fang et al., ICLR 2021) over a batch; see taught for the teacher.
 var emaBatch = &Method{
 	Name: EMABatch, Title: "InfoNCE + teacher's graph of the batch", Regimes: []Regime{Unsupervised}, OnRequest: true,
-	reads: Setup.contrast,
-	new:   func(s Setup) (*Learner, error) { return taughtBy(s, batchGraph) },
+	Settings: contrastSettings,
+	new:      func(s Setup) (*Learner, error) { return taughtBy(s, batchGraph) },
 }
 
 // batchGraph is the term of [emaBatch].

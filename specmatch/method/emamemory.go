@@ -22,7 +22,7 @@ import (
 // enters it before it is compared with it. ReSSL has a queue in place of it and no L_C.
 var emaMemory = &Method{
 	Name: EMAMemory, Title: "InfoNCE + teacher's graph of the set", Regimes: []Regime{Unsupervised}, OnRequest: true,
-	reads: Setup.contrast,
+	Settings: contrastSettings,
 	new: func(s Setup) (*Learner, error) {
 		l, err := newTaught(s)
 		if err != nil {

@@ -208,7 +208,11 @@ func checkGoldenPair(t *testing.T, name string, steps *train.Minimizer, m nn.Mod
 
 // goldenSetup is that of the goldens.
 func goldenSetup(be backend.Backend) Setup {
-	return Setup{Backend: be, Rate: 0.05, Options: DefaultOptions(Unsupervised)}.withDefaults()
+	s, err := Setup{Backend: be, Rate: 0.05}.Complete()
+	if err != nil {
+		panic(err)
+	}
+	return s
 }
 
 // goldenModel is the table with a projection head.

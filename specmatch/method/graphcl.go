@@ -1,8 +1,11 @@
 package method
 
 import (
+	"errors"
+
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/setting"
 )
 
 // graphCL is GraphCL (You et al., Graph contrastive learning with augmentations,
@@ -17,48 +20,63 @@ import (
 // raw graph for the first, with self-loops that the second does not have, draws
 // the order of the batches once for all epochs, and embeds graphs with the
 // self-loops. Its code for the semi-supervised regime augments both views with its
-// own variants of the augmentations ([augment.GraphCLSemi]). Options.GraphCLCode
+// own variants of the augmentations ([augment.GraphCLSemi]). The setting graphcl-code
 // follows the code of the regime; without it the unsupervised regime has a raw first
 // view, without self-loops, and the augmentations as intended for the second.
 var graphCL = &Method{
 	Name: GraphCL, Title: "GraphCL", Regimes: []Regime{Unsupervised, SemiSupervised, Transfer},
-	reads: func(s Setup) settings {
-		all := s.contrast()
-		if s.Regime != Transfer {
-			all["graphcl-code"] = s.GraphCLCode
+	Settings: append([]setting.Setting{graphCLCode}, contrastSettings...),
+	ignores: func(s Setup) []setting.Setting {
+		switch {
+		case s.Regime == Transfer:
+			return []setting.Setting{graphCLCode}
+		case s.Regime == Unsupervised && graphCLCode.Of(s.Options):
+			return []setting.Setting{Ratio} // its code has ratios of its own
 		}
-		if s.Regime == Unsupervised && s.GraphCLCode {
-			delete(all, "ratio") // its code has its own
-		}
-		return all
+		return nil
 	},
-	new: func(s Setup) (*Learner, error) {
-		impl, ratio, order := augment.ImplIntended, s.Ratio, augment.Reshuffle
-		loops := false
-		if s.GraphCLCode {
-			switch s.Regime {
-			case Unsupervised:
-				impl, ratio, order = augment.ImplUnsupervised, 0, augment.ShuffleOnce // the ratios of its code
-				loops = true
-			case SemiSupervised:
-				impl = augment.ImplSemi
-			}
+	check: func(s Setup) error {
+		if s.Regime == Unsupervised && graphCLCode.Of(s.Options) && selfLoops.Of(s.Options) {
+			return errors.New("-self-loops gives GraphCL's raw graphs a second one: want -graphcl-code=false as well")
 		}
-		loader, err := s.twoViews(impl, ratio)
-		if err != nil {
-			return nil, err
-		}
-		if s.Regime == Unsupervised {
-			loader.Collator.Views[0] = augment.Identity{SelfLoops: loops}
-		}
-		loader.Order = order
-		o := s.Objective
-		o.Contrast.Variant, o.Beta = specmatch.CrossView, specmatch.BetaSchedule{}
-		l, err := newContrastive(s, o, loader)
-		if err != nil {
-			return nil, err
-		}
-		l.SelfLoops = loops
-		return l, nil
+		return nil
 	},
+	new: newGraphCL,
+}
+
+var graphCLCode = setting.New("graphcl-code", "the graphcl row takes augmentations, self-loops and batch order from GraphCL's code;\nfalse: the intended augmentations and reshuffled batches of the other rows", setting.Bool, true)
+
+func newGraphCL(s Setup) (*Learner, error) {
+	impl := augment.ImplIntended
+	ratio := Ratio.Of(s.Options)
+	order := augment.Reshuffle
+	loops := false
+	switch code := graphCLCode.Of(s.Options); {
+	case code && s.Regime == Unsupervised:
+		impl = augment.ImplUnsupervised
+		ratio = 0 // the ratios of its code
+		order = augment.ShuffleOnce
+		loops = true
+	case code && s.Regime == SemiSupervised:
+		impl = augment.ImplSemi
+	}
+	view, err := augment.ParsePolicy(Policy.Of(s.Options), impl, ratio)
+	if err != nil {
+		return nil, err
+	}
+	loader := s.loader(view, view)
+	if s.Regime == Unsupervised {
+		loader.Collator.Views[0] = augment.Identity{SelfLoops: loops}
+	}
+	loader.Order = order
+	o := Objective(s.Options)
+	o.Contrast.Variant = specmatch.CrossView
+	o.Beta = specmatch.Beta{}
+	o.Warmup = 0
+	l, err := newContrastive(s, o, loader)
+	if err != nil {
+		return nil, err
+	}
+	l.SelfLoops = loops
+	return l, nil
 }

@@ -17,8 +17,8 @@ import (
 // and the difference is nearly that of two seeds.
 var jitter = &Method{
 	Name: Jitter, Title: "InfoNCE, weights off by 1e-5", Regimes: []Regime{Unsupervised}, OnRequest: true,
-	reads: Setup.contrast,
-	new:   func(s Setup) (*Learner, error) { return newJittered(s, 1e-5) },
+	Settings: contrastSettings,
+	new:      func(s Setup) (*Learner, error) { return newJittered(s, 1e-5) },
 }
 
 // jittered is a learner that starts from other weights.

@@ -1,8 +1,8 @@
 package method
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -18,6 +18,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -36,7 +37,7 @@ import (
 // loss is ahead by 1 or more takes everything.
 //
 // What the code does otherwise: the passes over the arms move the running statistics
-// of batch norm, which the evaluation then reads (Options.JOAO.ProbeMoves); its arms
+// of batch norm, which the evaluation then reads (joao-probe-moves); its arms
 // are GraphCL's faulty augmentations; its raw graphs have a self-loop on every node, as
 // GraphCL's loader puts there, and here none; the order of the unsupervised batches is
 // drawn once, so that the arms are measured on the graphs of the first batches of
@@ -44,8 +45,9 @@ import (
 // 0.01, 0.1 and 1, by no stated rule.
 var joao = &Method{
 	Name: "joao", Title: "JOAO", Regimes: []Regime{Unsupervised, SemiSupervised, Transfer},
-	reads:  Setup.joao,
-	Recipe: map[Regime]Recipe{Transfer: {Epochs: 100}},
+	Settings: joaoSettings,
+	check:    checkJOAO,
+	Recipe:   map[Regime]Recipe{Transfer: {Epochs: 100}},
 	new: func(s Setup) (*Learner, error) {
 		m, _, err := s.newModel()
 		if err != nil {
@@ -62,11 +64,12 @@ var joao = &Method{
 // What the code does otherwise: one arm drawn in every epoch chooses the heads for
 // all graphs, whatever their own arms are; in the unsupervised regime the raw view
 // then has dropN's head, and so have both while the arms are measured
-// (Options.JOAO.HeadsByEpoch).
+// (joao-heads-by-epoch).
 var joaov2 = &Method{
 	Name: "joaov2", Title: "JOAOv2", Regimes: joao.Regimes,
-	reads:  Setup.joao,
-	Recipe: map[Regime]Recipe{Unsupervised: {Rate: 0.001, Epochs: 40}, SemiSupervised: {Epochs: 200}, Transfer: {Epochs: 100}},
+	Settings: joaoSettings,
+	check:    checkJOAO,
+	Recipe:   map[Regime]Recipe{Unsupervised: {Rate: 0.001, Epochs: 40}, SemiSupervised: {Epochs: 200}, Transfer: {Epochs: 100}},
 	new: func(s Setup) (*Learner, error) {
 		e, rng, err := s.NewEncoder()
 		if err != nil {
@@ -82,19 +85,19 @@ var joaov2 = &Method{
 	},
 }
 
-// JOAOOptions are the switches of JOAO and JOAOv2.
-type JOAOOptions struct {
-	Gamma        float64 // γ, how strongly P is drawn to the uniform distribution
-	HeadsByEpoch bool    // JOAOv2's heads are one draw's for all graphs of an epoch
-	ProbeMoves   bool    // measuring the arms moves the running statistics
-}
+var (
+	joaoGamma        = setting.New("joao-gamma", "how strongly `γ` JOAO's distribution over augmentations is drawn to the uniform one", setting.Float(0, 1), 0.1)
+	joaoHeadsByEpoch = setting.Flag("joao-heads-by-epoch", "JOAOv2's projection heads are drawn once an epoch for all graphs, as in its code;\nfalse: they are those of a graph's augmentations")
+	joaoProbeMoves   = setting.Flag("joao-probe-moves", "measuring JOAO's augmentations moves the running statistics, as in its code")
+)
 
-func (s Setup) joao() settings {
-	o := s.JOAO
-	return settings{
-		"ratio": s.Ratio, "tau": s.Objective.Contrast.Temperature,
-		"joao-gamma": o.Gamma, "joao-heads-by-epoch": o.HeadsByEpoch, "joao-probe-moves": o.ProbeMoves,
+var joaoSettings = []setting.Setting{Ratio, Tau, joaoGamma, joaoHeadsByEpoch, joaoProbeMoves}
+
+func checkJOAO(s Setup) error {
+	if rawStatistics.Of(s.Options) && joaoProbeMoves.Of(s.Options) {
+		return errors.New("-raw-statistics keeps all else from moving the running statistics, and -joao-probe-moves wants that: want one of them")
 	}
+	return nil
 }
 
 // joaoOps are the augmentations, in the order of the code.
@@ -111,9 +114,9 @@ func (s Setup) joaoView(op augment.Op) (augment.Augmentation, error) {
 			}
 			mask = c.Masked()
 		}
-		return categoryMasking{cmp.Or(s.Ratio, augment.DefaultRatio(op, augment.ImplIntended)), mask}, nil
+		return categoryMasking{Ratio.Of(s.Options), mask}, nil
 	}
-	return augment.ParsePolicy(string(op), augment.ImplIntended, s.Ratio)
+	return augment.ParsePolicy(string(op), augment.ImplIntended, Ratio.Of(s.Options))
 }
 
 // proteinMask is the category of a hidden protein; all have the other one.
@@ -145,16 +148,17 @@ type arm [2]int
 type joint struct {
 	train.Defaults
 	*train.Minimizer
-	encoder gnn.Encoder
-	heads   []*nn.MLP // one, or one for each of joaoOps
-	loss    specmatch.InfoNCE
-	options JOAOOptions
-	rawView bool // the first view is the raw graph
-	arms    []arm
-	views   []augment.Augmentation // of joaoOps
-	be      backend.Backend
-	seed    uint64
-	state   joaoState
+	encoder                  gnn.Encoder
+	heads                    []*nn.MLP // one, or one for each of joaoOps
+	loss                     specmatch.InfoNCE
+	gamma                    float64 // γ
+	headsByEpoch, probeMoves bool
+	rawView                  bool // the first view is the raw graph
+	arms                     []arm
+	views                    []augment.Augmentation // of joaoOps
+	be                       backend.Backend
+	seed                     uint64
+	state                    joaoState
 
 	drawn []arm                              // of every graph, in the present epoch
 	head  func(view, sample int) (index int) // with several heads
@@ -163,12 +167,17 @@ type joint struct {
 type joaoState struct{ P []float64 }
 
 func newJoint(s Setup, e gnn.Encoder, heads []*nn.MLP) (*joint, error) {
-	if g := s.JOAO.Gamma; !(g >= 0 && g <= 1) {
-		return nil, fmt.Errorf("method: JOAO with γ = %v; want a number from 0 to 1", g)
-	}
 	j := &joint{
-		encoder: e, heads: heads, loss: s.crossView(), options: s.JOAO, rawView: s.Regime == Unsupervised,
-		be: s.Backend, seed: s.Seed, drawn: make([]arm, len(s.Graphs)),
+		encoder:      e,
+		heads:        heads,
+		loss:         s.crossView(),
+		gamma:        joaoGamma.Of(s.Options),
+		headsByEpoch: joaoHeadsByEpoch.Of(s.Options),
+		probeMoves:   joaoProbeMoves.Of(s.Options),
+		rawView:      s.Regime == Unsupervised,
+		be:           s.Backend,
+		seed:         s.Seed,
+		drawn:        make([]arm, len(s.Graphs)),
 	}
 	for k, op := range joaoOps {
 		view, err := s.joaoView(op)
@@ -216,7 +225,7 @@ func (j *joint) Epoch(ctx context.Context, epoch int) iter.Seq2[[]int, *graph.Ba
 		j.drawn[i] = j.arms[draw(j.state.P, rng)]
 	}
 	j.head = func(view, sample int) int { return j.drawn[sample][view] }
-	if j.options.HeadsByEpoch {
+	if j.headsByEpoch {
 		heads := j.arms[draw(j.state.P, rng)]
 		if j.rawView {
 			heads[0] = 0
@@ -294,13 +303,13 @@ func (j *joint) End(ctx context.Context, epoch int) (metrics train.Metrics, err 
 	buffers := train.Keep(j)
 	defer buffers.Free()
 	losses, err := j.measure(ctx, probes+epoch)
-	if err != nil || !j.options.ProbeMoves {
+	if err != nil || !j.probeMoves {
 		buffers.Restore()
 	}
 	if err != nil {
 		return nil, err
 	}
-	j.state.P = ascend(j.state.P, losses, j.options.Gamma)
+	j.state.P = ascend(j.state.P, losses, j.gamma)
 	metrics = train.Metrics{}
 	for i, a := range j.arms {
 		metrics[j.name(a)] = j.state.P[i]
@@ -328,14 +337,14 @@ func (j *joint) measure(ctx context.Context, epoch int) ([]float64, error) {
 		}
 	}()
 	for _, a := range j.arms {
-		if pair := !j.rawView && a[0] != a[1]; pair && !j.options.ProbeMoves {
+		if pair := !j.rawView && a[0] != a[1]; pair && !j.probeMoves {
 			continue
 		}
 		for i := range j.drawn {
 			j.drawn[i] = a
 		}
 		j.head = func(view, _ int) int { return a[view] }
-		if j.options.HeadsByEpoch && j.rawView {
+		if j.headsByEpoch && j.rawView {
 			j.head = func(int, int) int { return 0 }
 		}
 		batches := 0

@@ -169,7 +169,7 @@ func TestJOAOHeads(t *testing.T) {
 	for _, byEpoch := range []bool{false, true} {
 		for _, regime := range []Regime{Unsupervised, SemiSupervised} {
 			s := motifs(t, regime)
-			s.JOAO.HeadsByEpoch = byEpoch
+			s.Options = s.Options.With(Options{"joao-heads-by-epoch": byEpoch})
 			j := newLearner(t, "joaov2", s).Learner.(*joint)
 			j.Epoch(t.Context(), 0)
 			first := arm{j.head(0, 0), j.head(1, 0)}
@@ -273,7 +273,7 @@ func TestJOAOMeasure(t *testing.T) {
 func TestJOAOEnd(t *testing.T) {
 	for _, moves := range []bool{false, true} {
 		s := motifs(t, Unsupervised)
-		s.JOAO.ProbeMoves = moves
+		s.Options = s.Options.With(Options{"joao-probe-moves": moves})
 		j := newLearner(t, "joao", s).Learner.(*joint)
 		read := func() (params map[string][]float64, buffers [][]float64) {
 			for _, b := range j.Buffers() {

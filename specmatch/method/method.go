@@ -2,24 +2,16 @@ package method
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
-	"github.com/specmatch/specmatch/gnn/dataset"
-	"github.com/specmatch/specmatch/gnn/graph"
-	"github.com/specmatch/specmatch/gnn/molecule/feature"
-	"github.com/specmatch/specmatch/gnn/random"
-	"github.com/specmatch/specmatch/specmatch"
-	"github.com/specmatch/specmatch/specmatch/model"
-	"github.com/specmatch/specmatch/specmatch/train"
+	"github.com/specmatch/specmatch/specmatch/setting"
 )
 
 // Regime is a kind of experiment. The reference codes of some methods differ
@@ -50,38 +42,60 @@ type Method struct {
 	// Readout is the encoder's where the setup names none; "" leaves the encoder its own.
 	Readout gnn.Readout
 
-	reads func(s Setup) settings          // all that it depends on besides what all methods do; nil is nothing
-	new   func(s Setup) (*Learner, error) // of a setup without gaps
+	// Settings lists what it depends on besides what all methods do.
+	Settings []setting.Setting
+
+	ignores func(s Setup) []setting.Setting // of Settings, those without effect in a setup; nil is none
+	check   func(s Setup) error             // options that contradict one another; nil is none
+	new     func(s Setup) (*Learner, error) // of a complete setup
 }
 
-// settings are switches by the names of their flags.
-type settings map[string]any
-
-// contrast are the settings of the contrastive methods.
-func (s Setup) contrast() settings {
-	o, beta := s.Objective, fmt.Sprint(s.Objective.Beta.Beta)
-	if o.Beta.Ratio > 0 {
-		beta = fmt.Sprint("auto:", o.Beta.Ratio)
+// Reads returns the settings that a learner of the setup depends on.
+func (m *Method) Reads(s Setup) []setting.Setting {
+	reads := []setting.Setting{rawStatistics}
+	if s.Regime == Unsupervised || s.Regime == "" {
+		reads = append(reads, selfLoops)
 	}
-	return settings{
-		"policy": s.Policy, "ratio": s.Ratio, "tau": o.Contrast.Temperature, "sum": o.Contrast.Sum,
-		"beta": beta, "warmup": o.Beta.WarmupSteps, "on-h": o.OnH, "center": o.Center,
-		"adjacency": o.Match.Adjacency, "kappa": o.Match.Kappa, "p": o.Match.Percentile,
-		"random-walk": o.Match.RandomWalk, "theta-gradient": o.Match.ThresholdGradient,
+	reads = append(reads, m.Settings...)
+	if m.ignores == nil {
+		return reads
 	}
+	ignored := m.ignores(s)
+	return slices.DeleteFunc(reads, func(r setting.Setting) bool { return slices.Contains(ignored, r) })
 }
 
-// Settings returns what a learner of the setup depends on besides the graphs, the
-// encoder and the seed, by the names of the experiments' flags.
-func (m *Method) Settings(s Setup) map[string]string {
-	s = s.withDefaults()
-	all := map[string]string{"batch": fmt.Sprint(s.Batch), "lr": fmt.Sprint(s.Rate), "raw-statistics": fmt.Sprint(s.RawStatistics)}
-	if m.reads != nil {
-		for name, v := range m.reads(s) {
-			all[name] = fmt.Sprint(v)
-		}
+// Used returns what a learner of the setup depends on besides the graphs, the encoder and the
+// seed: the values of its settings by name, and batch and lr.
+func (m *Method) Used(s Setup) (map[string]string, error) {
+	s, err := s.Complete()
+	if err != nil {
+		return nil, err
 	}
-	return all
+	record := map[string]string{"batch": fmt.Sprint(s.Batch), "lr": fmt.Sprint(s.Rate)}
+	for _, r := range m.Reads(s) {
+		record[r.Name()] = fmt.Sprint(s.Options[r.Name()])
+	}
+	return record, nil
+}
+
+// Check returns an error if the options are no values of settings, or contradict one another
+// for the method.
+func (m *Method) Check(r Regime, o Options) error {
+	s, err := Setup{Regime: r, Options: o}.Complete()
+	if err != nil {
+		return err
+	}
+	return m.checkOptions(s)
+}
+
+func (m *Method) checkOptions(s Setup) error {
+	if m.check == nil {
+		return nil
+	}
+	if err := m.check(s); err != nil {
+		return fmt.Errorf("method: %s: %w", m.Name, err)
+	}
+	return nil
 }
 
 // New returns a learner with initial weights. It is an error if the setup makes no
@@ -89,24 +103,11 @@ func (m *Method) Settings(s Setup) map[string]string {
 // regime, or the device fails.
 func (m *Method) New(s Setup) (l *Learner, err error) {
 	defer backend.Recover(&err)
-	s = s.withDefaults()
-	if !slices.Contains(m.Regimes, s.Regime) {
-		return nil, fmt.Errorf("method: %s is not for the regime %q; want one of %q", m.Name, s.Regime, m.Regimes)
+	if s, err = s.Complete(); err != nil {
+		return nil, err
 	}
-	if s.Batch < 1 || !(s.Rate > 0) || math.IsInf(s.Rate, 0) {
-		return nil, fmt.Errorf("method: batches of %d graphs and learning rate %v; want numbers above 0", s.Batch, s.Rate)
-	}
-	if len(s.Graphs) == 0 {
-		return nil, errors.New("method: there are no graphs to learn from")
-	}
-	if m.Molecules && s.Encoder.Kind != gnn.KindChemGIN {
-		return nil, fmt.Errorf("method: %s is for molecules, not for encoder %s", m.Name, s.Encoder.Kind)
-	}
-	if s.Morgan < 0 || s.Morgan > 1<<16 {
-		return nil, fmt.Errorf("method: %d folded counts; want 0 to %d", s.Morgan, 1<<16)
-	}
-	if m.Molecules && len(s.SMILES) != len(s.Graphs) {
-		return nil, fmt.Errorf("method: %s wants the SMILES of its graphs; there are %d of %d", m.Name, len(s.SMILES), len(s.Graphs))
+	if err := m.accepts(s); err != nil {
+		return nil, err
 	}
 	s.Encoder.Readout = cmp.Or(s.Encoder.Readout, m.Readout)
 	for i, g := range s.Graphs {
@@ -114,27 +115,41 @@ func (m *Method) New(s Setup) (l *Learner, err error) {
 			return nil, fmt.Errorf("method: graph %d: %w", i, err)
 		}
 	}
-	if _, err := augment.ParsePolicy(s.Policy, augment.ImplIntended, s.Ratio); err != nil {
+	if err := m.checkOptions(s); err != nil {
 		return nil, err
 	}
-	masks := s.Policy == augment.Random4 || strings.Contains(s.Policy, string(augment.MaskN))
-	if _, reads := m.Settings(s)["policy"]; reads && masks && s.Encoder.In == 0 {
-		return nil, fmt.Errorf("method: policy %s: %s draws numbers, and encoder %s takes categories of nodes", s.Policy, augment.MaskN, s.Encoder.Kind)
-	}
-	if _, reads := m.Settings(s)["tau"]; reads && !(s.Objective.Contrast.Temperature > 0) {
-		return nil, fmt.Errorf("method: temperature %v; want a number above 0 (DefaultOptions has the usual ones)", s.Objective.Contrast.Temperature)
-	}
-	if s.RawStatistics && s.JOAO.ProbeMoves {
-		return nil, errors.New("method: RawStatistics keeps anything else from moving the running statistics, and JOAO.ProbeMoves wants that; want one of them")
+	policy := Policy.Of(s.Options)
+	masks := policy == augment.Random4 || strings.Contains(policy, string(augment.MaskN))
+	if masks && s.Encoder.In == 0 && slices.Contains(m.Reads(s), setting.Setting(Policy)) {
+		return nil, fmt.Errorf("method: policy %s: %s draws numbers, and encoder %s takes categories of nodes",
+			policy, augment.MaskN, s.Encoder.Kind)
 	}
 	if l, err = m.new(s); err != nil {
 		return nil, err
 	}
-	if s.RawStatistics {
+	if rawStatistics.Of(s.Options) {
 		l = s.rawStatistics(l)
 	}
 	l.method, l.setup = m, s
 	return l, nil
+}
+
+// accepts returns an error if the method is not for the regime, the graphs or the encoder of a
+// setup.
+func (m *Method) accepts(s Setup) error {
+	switch {
+	case !slices.Contains(m.Regimes, s.Regime):
+		return fmt.Errorf("method: %s is not for the regime %q; want one of %q", m.Name, s.Regime, m.Regimes)
+	case s.Batch < 1 || !(s.Rate > 0) || math.IsInf(s.Rate, 0):
+		return fmt.Errorf("method: batches of %d graphs and learning rate %v; want numbers above 0", s.Batch, s.Rate)
+	case len(s.Graphs) == 0:
+		return errors.New("method: there are no graphs to learn from")
+	case m.Molecules && s.Encoder.Kind != gnn.KindChemGIN:
+		return fmt.Errorf("method: %s is for molecules, not for encoder %s", m.Name, s.Encoder.Kind)
+	case m.Molecules && len(s.SMILES) != len(s.Graphs):
+		return fmt.Errorf("method: %s wants the SMILES of its graphs; there are %d of %d", m.Name, len(s.SMILES), len(s.Graphs))
+	}
+	return nil
 }
 
 // Recipe is how to train. What is 0 is as for the other methods of a regime.
@@ -183,30 +198,47 @@ const (
 	EMAMemory = "ema-memory"
 )
 
-// methods lists all of them, in the order of tables.
-var methods = []*Method{
-	untrained,
-	infoGraph,
-	gae,
-	edgePred,
-	attrMasking,
-	descriptors,
-	infomax,
-	contextPred,
-	graphMAE,
-	s2gae,
-	graphCL,
-	joao,
-	joaov2,
-	simGRACE,
-	mssgcl,
-	cuCo,
-	infoNCE,
-	jitter,
-	ema,
-	emaBatch,
-	emaMemory,
-	specMatch,
+// methods lists all of them, in the order of tables. It is set in init, because the methods
+// read it themselves, when they complete a setup.
+var methods []*Method
+
+func init() {
+	methods = []*Method{
+		untrained,
+		infoGraph,
+		gae,
+		edgePred,
+		attrMasking,
+		descriptors,
+		infomax,
+		contextPred,
+		graphMAE,
+		s2gae,
+		graphCL,
+		joao,
+		joaov2,
+		simGRACE,
+		mssgcl,
+		cuCo,
+		infoNCE,
+		jitter,
+		ema,
+		emaBatch,
+		emaMemory,
+		specMatch,
+	}
+}
+
+// Settings returns the settings that some of the methods read, each once, in the order of tables.
+func Settings(methods []*Method, r Regime) (all []setting.Setting) {
+	for _, m := range methods {
+		for _, s := range m.Reads(Setup{Regime: r}) {
+			if !slices.Contains(all, s) {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
 }
 
 // All returns the methods for a regime, in the order of tables.
@@ -262,149 +294,14 @@ func New(name string, s Setup) (*Learner, error) {
 	return m.New(s)
 }
 
-// Setup is what a method learns from, and how.
-type Setup struct {
-	Backend backend.Backend
-	Regime  Regime // "" is Unsupervised
-	Encoder gnn.Architecture
-	Graphs  []*graph.Graph
-	// SMILES are those of the graphs, and Standard is what is done to a molecule before it is
-	// looked at; for methods that need Molecules.
-	SMILES   []string
-	Standard feature.Standardisation
-	// Policy and Ratio are the augmentations, see [augment.ParsePolicy]; "" is
-	// random2, and 0 the usual ratio.
-	Policy  string
-	Ratio   float64
-	Batch   int     // graphs in a mini-batch; 0 is 128
-	Rate    float64 // learning rate of Adam; 0 is 0.01
-	Seed    uint64  // of weights, batches and views
-	Options         // the zero value is DefaultOptions of the regime
-}
-
-// Options are the switches of the methods.
-type Options struct {
-	// Objective is the loss of the contrastive methods, each of which takes of it
-	// what it has.
-	Objective specmatch.Objective
-	// GraphCLCode lets GraphCL follow its code bug for bug.
-	GraphCLCode bool
-	// RawStatistics has the running statistics of batch norm, which embeddings are
-	// made with, moved by raw graphs alone, as MSSGCL always does.
-	RawStatistics bool
-	// Morgan is how many folded counts of environments the method descriptors predicts as well;
-	// 0 is none.
-	Morgan   int
-	JOAO     JOAOOptions
-	SimGRACE SimGRACEOptions
-	MSSGCL   MSSGCLOptions
-	CuCo     CuCoOptions
-}
-
-// DefaultOptions are those of the paper's experiments; "" is Unsupervised.
-func DefaultOptions(r Regime) Options {
-	o := Options{GraphCLCode: true, JOAO: JOAOOptions{Gamma: 0.1}, SimGRACE: SimGRACEOptions{Eta: 1}}
-	if r == Transfer {
-		o.SimGRACE.Eta = 0.1
-	}
-	o.Objective.Contrast.Temperature = map[Regime]float64{"": 0.2, Unsupervised: 0.2, SemiSupervised: 0.5, Transfer: 0.1}[r]
-	o.Objective.Match = specmatch.DefaultLaplacianMatch()
-	o.Objective.Beta.Beta = 0.05
-	return o
-}
-
-// Learner is a method that has been set up: what package train drives.
-type Learner struct {
-	train.Learner
-	// Model has the encoder and, for methods with a projection, its head.
-	Model *specmatch.Model
-	// SelfLoops says that the encoder must see graphs with the self-loops of
-	// [augment.Identity].
-	SelfLoops bool
-
-	method *Method
-	setup  Setup
-}
-
-// Embed returns the embeddings of n graphs, row-major [n×Width], seen by the encoder
-// in the form that the method trains it on. The error is that of ctx or of a device
-// that failed.
-func (l *Learner) Embed(ctx context.Context, graphs []*graph.Graph) ([]float64, error) {
-	form, ws := augment.Identity{SelfLoops: l.SelfLoops}, new(augment.Workspace)
-	return gnn.Embed(ctx, l.setup.Backend, l.Model.Encoder, graphs, func(b *graph.Batch, g *graph.Graph) { form.Append(b, g, nil, ws) })
-}
-
-// Trained returns the encoder as a model file has it, which is saved, opened and
-// embeds without more ado; it shares its weights. set is what the learner learned
-// from for so many epochs: its graphs are those of the setup. The error says that the
-// set's fields do not describe its features.
-func (l *Learner) Trained(set *dataset.Dataset, epochs int) (*model.Trained, error) {
-	card := model.Card{SelfLoops: l.SelfLoops, Provenance: model.Provenance{
-		Method: l.method.Name, Options: l.method.Settings(l.setup), Data: model.Sources(set.Name, set.Sums), Seed: int(l.setup.Seed), Epochs: epochs, Reads: set.Reads,
-	}}
-	if l.setup.Encoder.Kind == gnn.KindChemGIN {
-		card.Standard = set.Standard
-	}
-	if l.setup.Encoder.In > 0 {
-		columns, err := set.Columns()
-		if err != nil {
-			return nil, err
+// Differences returns the defaults of settings in a regime, by name, where they differ from those
+// in another one.
+func Differences(from, to Regime) map[string]string {
+	differences := map[string]string{}
+	for _, s := range Settings(methods, from) {
+		if a, b := s.Default(string(from)), s.Default(string(to)); a != b {
+			differences[s.Name()] = fmt.Sprint(b)
 		}
-		card.Features = &columns
 	}
-	return &model.Trained{Card: card, Encoder: l.Model.Encoder}, nil
-}
-
-// The purposes of a learner's random streams, besides those of its views.
-const (
-	purposeInit random.Purpose = 1<<32 + iota
-	_
-	purposeTask
-)
-
-func (s Setup) withDefaults() Setup {
-	if s.Regime == "" {
-		s.Regime = Unsupervised
-	}
-	if s.Policy == "" {
-		s.Policy = augment.Random2
-	}
-	if s.Batch == 0 {
-		s.Batch = 128
-	}
-	if s.Rate == 0 {
-		s.Rate = 0.01
-	}
-	if s.Options == (Options{}) {
-		s.Options = DefaultOptions(s.Regime)
-	}
-	return s
-}
-
-// NewEncoder returns an encoder with the initial weights that all learners of the
-// seed share, and the random stream that drew them, from which a method draws the
-// weights that it adds.
-func (s Setup) NewEncoder() (gnn.Encoder, *rand.Rand, error) {
-	rng := random.Stream(s.Seed, purposeInit, 0, 0)
-	e, err := s.Encoder.New(s.Backend, rng)
-	return e, rng, err
-}
-
-// newModel is NewEncoder with a projection head on the encoder.
-func (s Setup) newModel() (*specmatch.Model, *rand.Rand, error) {
-	e, rng, err := s.NewEncoder()
-	if err != nil {
-		return nil, nil, err
-	}
-	return specmatch.NewModel(s.Backend, e, rng), rng, nil
-}
-
-// crossView returns GraphCL's loss as most methods have it: of the setup's
-// temperature, as a mean.
-func (s Setup) crossView() specmatch.InfoNCE {
-	return specmatch.InfoNCE{Variant: specmatch.CrossView, Temperature: s.Objective.Contrast.Temperature}
-}
-
-func (s Setup) loader(views ...augment.Augmentation) *augment.Loader {
-	return &augment.Loader{Graphs: s.Graphs, Batch: s.Batch, Collator: augment.Collator{Views: views, Seed: s.Seed}}
+	return differences
 }

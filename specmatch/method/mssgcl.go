@@ -12,6 +12,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
@@ -25,7 +26,7 @@ import (
 // Before each step of the encoder the critic takes one of its own, up
 // mean D(l₁ ‖ l₂) - mean D(l₁ ‖ l₂ of a graph by chance): it learns which local views
 // are of one graph, and the encoder to hide it. The running statistics are those of
-// raw graphs ([Options.RawStatistics] has that for any method).
+// raw graphs (the setting raw-statistics has that for any method).
 //
 // The shares of nodes are 0.8 and 0.2 for molecules, 0.9 and 0.1 for social
 // networks: for the policies random3 and random4, which are those of such sets.
@@ -40,39 +41,44 @@ import (
 // for the semi-supervised regime.
 var mssgcl = &Method{
 	Name: "mssgcl", Title: "MSSGCL", Regimes: []Regime{Unsupervised, SemiSupervised},
-	reads: func(s Setup) settings {
-		return settings{
-			"policy": s.Policy, "tau": s.Objective.Contrast.Temperature, "mssgcl-global": s.MSSGCL.Global, "mssgcl-local": s.MSSGCL.Local,
+	Settings: []setting.Setting{Policy, Tau, mssgclGlobal, mssgclLocal},
+	check: func(s Setup) error {
+		global, local := mssgclGlobal.Of(s.Options), mssgclLocal.Of(s.Options)
+		if (global == 0) != (local == 0) {
+			return fmt.Errorf("-mssgcl-global %v -mssgcl-local %v: want both above 0, or neither", global, local)
 		}
+		return nil
 	},
 	Recipe: map[Regime]Recipe{Unsupervised: {Rate: 0.005, Epochs: 80, Layers: 5}},
 	new: func(s Setup) (*Learner, error) {
-		share := s.MSSGCL
-		if share == (MSSGCLOptions{}) {
-			if share = (MSSGCLOptions{Global: 0.8, Local: 0.2}); s.Policy == augment.Random3 || s.Policy == augment.Random4 {
-				share = MSSGCLOptions{Global: 0.9, Local: 0.1}
-			}
-		}
-		for _, x := range []float64{share.Global, share.Local} {
-			if !(x > 0 && x <= 1) {
-				return nil, fmt.Errorf("method: mssgcl with subgraphs of %v and %v of the nodes; want two shares above 0 and up to 1, or neither", share.Global, share.Local)
-			}
-		}
 		m, rng, err := s.newModel()
 		if err != nil {
 			return nil, err
 		}
-		global, local := augment.Subgraph{Ratio: 1 - share.Global}, augment.Subgraph{Ratio: 1 - share.Local}
+		globalShare, localShare := s.mssgclShares()
+		global := augment.Subgraph{Ratio: 1 - globalShare}
+		local := augment.Subgraph{Ratio: 1 - localShare}
 		x := newMultiScale(s, m, rng)
 		x.Loader = s.loader(global, global, local, local)
 		return s.rawStatistics(&Learner{Learner: x, Model: m}), nil
 	},
 }
 
-// MSSGCLOptions are the switches of MSSGCL. The zero value leaves both shares to the
-// policy.
-type MSSGCLOptions struct {
-	Global, Local float64 // shares of the nodes in a view, above 0
+var (
+	mssgclGlobal = setting.New("mssgcl-global", "`share` of the nodes in MSSGCL's global views; 0, with -mssgcl-local 0: by -policy", setting.Float(0, 1), 0)
+	mssgclLocal  = setting.New("mssgcl-local", "`share` of the nodes in MSSGCL's local views", setting.Float(0, 1), 0)
+)
+
+// mssgclShares returns the shares of the nodes in global and local views.
+func (s Setup) mssgclShares() (global, local float64) {
+	global, local = mssgclGlobal.Of(s.Options), mssgclLocal.Of(s.Options)
+	if global > 0 {
+		return global, local
+	}
+	if policy := Policy.Of(s.Options); policy == augment.Random3 || policy == augment.Random4 {
+		return 0.9, 0.1
+	}
+	return 0.8, 0.2
 }
 
 // The weights of MSSGCL's loss.

@@ -1,6 +1,7 @@
 package method
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -154,24 +155,23 @@ func TestMSSGCLPermutation(t *testing.T) {
 // TestShares: how much of a graph the views keep.
 func TestShares(t *testing.T) {
 	for _, c := range []struct {
-		policy  string
-		options MSSGCLOptions
+		options Options
 		want    [2]float64
 	}{
-		{augment.Random2, MSSGCLOptions{}, [2]float64{.8, .2}},
-		{augment.Random4, MSSGCLOptions{}, [2]float64{.9, .1}},
-		{augment.Random4, MSSGCLOptions{Global: .7, Local: .4}, [2]float64{.7, .4}},
+		{Options{"policy": augment.Random2}, [2]float64{.8, .2}},
+		{Options{"policy": augment.Random4}, [2]float64{.9, .1}},
+		{Options{"policy": augment.Random4, "mssgcl-global": .7, "mssgcl-local": .4}, [2]float64{.7, .4}},
 	} {
 		s := motifs(t, Unsupervised)
-		s.Policy, s.MSSGCL = c.policy, c.options
+		s.Options = c.options
 		views := newLearner(t, "mssgcl", s).Learner.(*tracking).Learner.(*multiScale).Loader.Collator.Views
 		for v, view := range views {
-			nearly(t, c.policy, 1-view.(augment.Subgraph).Ratio, c.want[v/2], 1e-12)
+			nearly(t, fmt.Sprint(c.options), 1-view.(augment.Subgraph).Ratio, c.want[v/2], 1e-12)
 		}
 	}
 	s := motifs(t, Unsupervised)
-	s.MSSGCL.Global = .5
-	if _, err := New("mssgcl", s); err == nil || !strings.Contains(err.Error(), "subgraphs of 0.5 and 0") {
+	s.Options = Options{"mssgcl-global": .5}
+	if _, err := New("mssgcl", s); err == nil || !strings.Contains(err.Error(), "-mssgcl-global 0.5 -mssgcl-local 0: want both") {
 		t.Error(err)
 	}
 }
@@ -185,7 +185,7 @@ func TestRawStatistics(t *testing.T) {
 		}
 		run := func(raw bool) (l *Learner, m train.Metrics, samples []int) {
 			s := motifs(t, Unsupervised)
-			s.RawStatistics = raw
+			s.Options = s.Options.With(Options{"raw-statistics": raw})
 			l = newLearner(t, name, s)
 			for of, graphs := range l.Epoch(t.Context(), 0) {
 				samples = append(samples, of...)

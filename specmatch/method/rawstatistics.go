@@ -7,8 +7,12 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
+
+// rawStatistics is read by all methods.
+var rawStatistics = setting.Flag("raw-statistics", "batch norm's running statistics, with which graphs are embedded, are those of raw graphs\nfor all methods, as they always are for MSSGCL")
 
 // rawStatistics returns the learner with its model's running statistics moved by raw
 // graphs alone: by one more pass for every batch.

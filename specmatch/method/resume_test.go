@@ -29,7 +29,6 @@ func setup(t *testing.T, be backend.Backend, r method.Regime, kind string) metho
 	t.Helper()
 	s := method.Setup{
 		Backend: be, Regime: r, Encoder: gnn.Architecture{Kind: kind, Hidden: 8, Layers: 2}, Batch: 10, Seed: 3,
-		Options: method.DefaultOptions(r),
 	}
 	switch kind {
 	case gnn.KindChemGIN:
@@ -249,26 +248,32 @@ func TestList(t *testing.T) {
 func TestRefused(t *testing.T) {
 	be := cpu.New(tensor.Float32)
 	gin := setup(t, be, method.Unsupervised, gnn.KindGIN)
-	wrongPolicy, noEncoder, cold := gin, gin, gin
-	cold.Objective.Contrast.Temperature = 0
+	wrongPolicy, noEncoder, cold, unknown, word := gin, gin, gin, gin, gin
+	cold.Options = method.Options{"tau": 0}
+	unknown.Options = method.Options{"taw": 1}
+	word.Options = method.Options{"kappa": "sharp"}
 	negative, backwards, nothing, broken := gin, gin, gin, gin
 	negative.Batch, backwards.Rate, nothing.Graphs = -1, -1, nil
 	broken.Graphs = append(slices.Clone(gin.Graphs[:2]), &graph.Graph{Ptr: []int32{0, 1}, Adj: []int32{7}, X: gin.Graphs[0].X})
-	wrongPolicy.Policy, noEncoder.Encoder.Hidden = "random9", 0
+	wrongPolicy.Options, noEncoder.Encoder.Hidden = method.Options{"policy": "random9"}, 0
 	elsewhere, noGamma, noNoise, both := gin, gin, gin, gin
-	elsewhere.Regime, noGamma.JOAO.Gamma, noNoise.SimGRACE.Eta = method.Transfer, math.NaN(), 0
-	both.RawStatistics, both.JOAO.ProbeMoves = true, true
+	elsewhere.Regime = method.Transfer
+	noGamma.Options = method.Options{"joao-gamma": math.NaN()}
+	noNoise.Options = method.Options{"simgrace-eta": 0}
+	both.Options = method.Options{"raw-statistics": true, "joao-probe-moves": true}
 	for want, c := range map[string]struct {
 		method string
 		s      method.Setup
 	}{
 		"not for encoder gin":               {"attrmasking", elsewhere},
 		"not for the regime":                {"attrmasking", gin},
-		"γ = NaN":                           {"joao", noGamma},
-		"η = 0":                             {"simgrace", noNoise},
+		"setting joao-gamma = NaN: want":    {"joao", noGamma},
+		"setting simgrace-eta = 0: want":    {"simgrace", noNoise},
 		"want one of them":                  {"joao", both},
 		"no augmentation":                   {"simgrace", wrongPolicy},
-		"temperature 0":                     {"graphcl", cold},
+		"setting tau = 0: want a number":    {"graphcl", cold},
+		`no setting "taw"`:                  {"graphcl", unknown},
+		"setting kappa = sharp: want":       {"simgrace", word},
 		"batches of -1 graphs":              {"infonce", negative},
 		"learning rate -1":                  {"infonce", backwards},
 		"no graphs to learn from":           {"infonce", nothing},

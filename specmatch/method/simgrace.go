@@ -1,7 +1,6 @@
 package method
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/specmatch/specmatch/autodiff"
@@ -10,6 +9,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
@@ -27,7 +27,7 @@ import (
 //
 // What the code does otherwise: that for the unsupervised regime has the perturbed
 // projections as the anchors, so that the negatives of z'_i are all z_j;
-// Options.SimGRACE.PerturbedRows follows it, and so the head too learns from the
+// simgrace-perturbed-rows follows it, and so the head too learns from the
 // clean branch only. Its graphs have a self-loop on every node, as GraphCL's loader
 // puts there; here there are none. The code for the semi-supervised regime has the
 // anchors as here. A tensor of one entry, whose deviation is 0/0 there, is left as it
@@ -35,16 +35,9 @@ import (
 // 0.1 for molecules, whose code is not published.
 var simGRACE = &Method{
 	Name: "simgrace", Title: "SimGRACE", Regimes: []Regime{Unsupervised, SemiSupervised, Transfer},
-	reads: func(s Setup) settings {
-		return settings{
-			"tau": s.Objective.Contrast.Temperature, "simgrace-eta": s.SimGRACE.Eta, "simgrace-perturbed-rows": s.SimGRACE.PerturbedRows,
-		}
-	},
-	Recipe: map[Regime]Recipe{Unsupervised: {Layers: 5}},
+	Settings: []setting.Setting{Tau, simGRACEEta, simGRACEPerturbedRows},
+	Recipe:   map[Regime]Recipe{Unsupervised: {Layers: 5}},
 	new: func(s Setup) (*Learner, error) {
-		if eta := s.SimGRACE.Eta; !(eta > 0) || math.IsInf(eta, 0) {
-			return nil, fmt.Errorf("method: SimGRACE with η = %v; want a number above 0", eta)
-		}
 		m, _, err := s.newModel()
 		if err != nil {
 			return nil, err
@@ -57,21 +50,22 @@ var simGRACE = &Method{
 	},
 }
 
-// SimGRACEOptions are the switches of SimGRACE.
-type SimGRACEOptions struct {
-	Eta           float64 // the strength η of the noise
-	PerturbedRows bool    // the perturbed projections are the anchors
-}
+var (
+	simGRACEEta = setting.New("simgrace-eta", "strength `η` of SimGRACE's noise, in standard deviations of a weight matrix", setting.Positive, 1).
+			In(string(Transfer), 0.1)
+	simGRACEPerturbedRows = setting.Flag("simgrace-perturbed-rows", "SimGRACE's anchors are the perturbed encoder's, as in its unsupervised code; false: the clean one's")
+)
 
 // perturbed learns by comparing an encoder with one of noisy weights.
 type perturbed struct {
 	train.Defaults
 	*train.Minimizer
-	model   *specmatch.Model
-	twin    gnn.Encoder // the noisy one; what it holds lives for a step
-	loss    specmatch.InfoNCE
-	options SimGRACEOptions
-	seed    uint64
+	model         *specmatch.Model
+	twin          gnn.Encoder // the noisy one; what it holds lives for a step
+	loss          specmatch.InfoNCE
+	eta           float64 // η
+	perturbedRows bool    // the perturbed projections are the anchors
+	seed          uint64
 }
 
 func newPerturbed(m *specmatch.Model, twin gnn.Encoder, s Setup) *perturbed {
@@ -79,9 +73,14 @@ func newPerturbed(m *specmatch.Model, twin gnn.Encoder, s Setup) *perturbed {
 		p.Frozen = true
 	}
 	return &perturbed{
-		Defaults:  train.Defaults{Loader: s.loader(augment.Identity{})},
-		Minimizer: train.NewMinimizer(s.Backend, m, s.Rate),
-		model:     m, twin: twin, loss: s.crossView(), options: s.SimGRACE, seed: s.Seed,
+		Defaults:      train.Defaults{Loader: s.loader(augment.Identity{})},
+		Minimizer:     train.NewMinimizer(s.Backend, m, s.Rate),
+		model:         m,
+		twin:          twin,
+		loss:          s.crossView(),
+		eta:           simGRACEEta.Of(s.Options),
+		perturbedRows: simGRACEPerturbedRows.Of(s.Options),
+		seed:          s.Seed,
 	}
 }
 
@@ -103,7 +102,7 @@ func (g *perturbed) noisy(b *gnn.Batch, draw func() float64) *autodiff.Var {
 	for i, p := range g.model.Encoder.Parameters() {
 		v := make([]float64, p.Value.Len())
 		p.Backend().Download(v, p.Value)
-		perturb(v, g.options.Eta, draw)
+		perturb(v, g.eta, draw)
 		p.Backend().Upload(noisy[i].Value, v)
 	}
 	return g.model.Head.Forward(g.twin.Forward(b, nn.Train)).Detach()
@@ -112,7 +111,7 @@ func (g *perturbed) noisy(b *gnn.Batch, draw func() float64) *autodiff.Var {
 // compare returns the loss [1×1] of a batch with its noisy projections.
 func (g *perturbed) compare(b *gnn.Batch, noisy *autodiff.Var) *autodiff.Var {
 	_, z := g.model.Forward(b, nn.Train)
-	if g.options.PerturbedRows {
+	if g.perturbedRows {
 		return g.loss.Loss(noisy, z)
 	}
 	return g.loss.Loss(z, noisy)

@@ -56,7 +56,7 @@ func TestDirections(t *testing.T) {
 	x := tape.Matrix(3, 2, []float64{1, 0, .6, .8, 0, 1})
 	y := tape.Matrix(3, 2, []float64{.8, .6, 0, 1, -.6, .8})
 	for tau, want := range map[float64][2]float64{.2: {-.66388539, -.20936815}, .5: {-.00571961, .12075734}} {
-		loss := specmatch.InfoNCE{Variant: specmatch.CrossView, Temperature: tau}
+		loss := specmatch.InfoNCE{Variant: specmatch.CrossView, Tau: tau}
 		nearly(t, "rows x", loss.Loss(x, y).Float(), want[0], 5e-9)
 		nearly(t, "rows y", loss.Loss(y, x).Float(), want[1], 5e-9)
 	}
@@ -65,7 +65,7 @@ func TestDirections(t *testing.T) {
 func newSimGRACE(perturbedRows bool) *perturbed {
 	be := newFloat64()
 	s := goldenSetup(be)
-	s.SimGRACE = SimGRACEOptions{Eta: 0.3, PerturbedRows: perturbedRows}
+	s.Options = Options{"simgrace-eta": 0.3, "simgrace-perturbed-rows": perturbedRows}
 	return newPerturbed(goldenModel(be), newTable(be), s)
 }
 

@@ -1,9 +1,5 @@
 package method
 
-import (
-	"github.com/specmatch/specmatch/gnn/augment"
-)
-
 // specMatch is SpecMatch-CL (Graph contrastive learning via spectral graph
 // alignment): on two augmented views of every graph,
 //
@@ -15,15 +11,15 @@ import (
 //
 // The paper's threshold of similarities has no gradient: taken literally, the
 // method is InfoNCE, bit for bit. Here the threshold is soft, for the reasons
-// in the doc comment of package specmatch; Objective.Match has the literal form as an option.
+// in the doc comment of package specmatch; the setting adjacency has the literal form.
 var specMatch = &Method{
 	Name: SpecMatch, Title: "SpecMatch-CL", Regimes: []Regime{Unsupervised, SemiSupervised, Transfer},
-	reads: Setup.contrast,
+	Settings: contrastSettings,
 	new: func(s Setup) (*Learner, error) {
-		loader, err := s.twoViews(augment.ImplIntended, s.Ratio)
+		loader, err := s.twoViews()
 		if err != nil {
 			return nil, err
 		}
-		return newContrastive(s, s.Objective, loader)
+		return newContrastive(s, Objective(s.Options), loader)
 	},
 }

@@ -49,7 +49,7 @@ type taught struct {
 
 // newTaught returns a learner of a setup whose term is still to be set.
 func newTaught(s Setup) (*taught, error) {
-	loader, err := s.twoViews(augment.ImplIntended, s.Ratio)
+	loader, err := s.twoViews()
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func newStudent(s Setup, m, teacher *specmatch.Model, loader *augment.Loader) *t
 	}
 	l := &taught{
 		Defaults: train.Defaults{Loader: loader}, Minimizer: train.NewMinimizer(s.Backend, m, s.Rate),
-		model: m, teacher: teacher, contrast: s.Objective.Contrast, be: s.Backend, graphs: s.Graphs,
+		model: m, teacher: teacher, contrast: Objective(s.Options).Contrast, be: s.Backend, graphs: s.Graphs,
 	}
 	l.Beta.Ratio = teacherRatio
 	return l

@@ -152,7 +152,10 @@ func learnedBits(t *testing.T, l *Learner, err error) string {
 func TestNothingIsInfoNCE(t *testing.T) {
 	s := motifs(t, Unsupervised)
 	s.Seed = 5
-	s = s.withDefaults()
+	s, err := s.Complete()
+	if err != nil {
+		t.Fatal(err)
+	}
 	learn := func(name string) string {
 		l, err := New(name, s)
 		return learnedBits(t, l, err)

@@ -33,7 +33,7 @@ func motifs(t *testing.T, regime Regime) Setup {
 	return Setup{
 		Backend: cpu.New(tensor.Float32), Regime: regime, Graphs: ds.Graphs, Batch: 10, Seed: 3,
 		Encoder: gnn.Architecture{Kind: gnn.KindGIN, In: ds.FeatureWidth, Hidden: 8, Layers: 2},
-		Policy:  "dropN", Ratio: 0.3, Options: DefaultOptions(regime),
+		Options: Options{"policy": "dropN", "ratio": 0.3},
 	}
 }
 
@@ -62,7 +62,7 @@ func hu(kind string, layers int) Setup {
 	return Setup{
 		Backend: cpu.New(tensor.Float32), Regime: Transfer, Graphs: rings(kind, 12), Batch: 5, Seed: 3,
 		SMILES:  strings.Fields("C CC CCC CCO CN CO C=O C#N CCl c1ccccc1 C1CC1 O"),
-		Encoder: gnn.Architecture{Kind: kind, Hidden: 8, Layers: layers}, Options: DefaultOptions(Transfer),
+		Encoder: gnn.Architecture{Kind: kind, Hidden: 8, Layers: layers},
 	}
 }
 
@@ -106,7 +106,7 @@ func TestViews(t *testing.T) {
 		{GraphCL, Transfer, true, intended, intended, augment.Reshuffle, false},
 	} {
 		s := motifs(t, c.regime)
-		s.GraphCLCode = c.code
+		s.Options = s.Options.With(Options{"graphcl-code": c.code})
 		l := newLearner(t, c.method, s)
 		loader := l.Learner.(*contrastive).Loader
 		want := []any{[]augment.Augmentation{c.first, c.second}, uint64(3), c.order, 10, c.loops}
@@ -124,7 +124,7 @@ func TestViews(t *testing.T) {
 	}
 	for _, name := range []string{GraphCL, InfoNCE, SpecMatch} {
 		s := motifs(t, Unsupervised)
-		s.Policy = "random9"
+		s.Options = s.Options.With(Options{"policy": "random9"})
 		if _, err := New(name, s); err == nil || !strings.Contains(err.Error(), "random9") {
 			t.Errorf("%s, an unknown policy: %v", name, err)
 		}
@@ -135,7 +135,7 @@ func TestViews(t *testing.T) {
 // the code that the published figures come from, nor do two epochs.
 func TestViewsDiffer(t *testing.T) {
 	s := motifs(t, Transfer)
-	s.Policy, s.Ratio = "dropN,subgraph", 0.2
+	s.Options = Options{"policy": "dropN,subgraph"}
 	l := newLearner(t, SpecMatch, s)
 	// views are both views of every graph.
 	views := func(epoch int) (first, second [30][]int32) {
@@ -177,16 +177,22 @@ func shift(nodes []int32, first int32) []int32 {
 // TestObjectives: which part of the objective a method has.
 func TestObjectives(t *testing.T) {
 	s := motifs(t, Unsupervised)
-	s.Objective = specmatch.Objective{
-		Contrast: specmatch.InfoNCE{Temperature: 0.3, Sum: true},
-		Match:    specmatch.LaplacianMatch{Adjacency: specmatch.Hard, Kappa: 5, Percentile: 70},
-		OnH:      true, Center: true,
-		Beta: specmatch.BetaSchedule{Beta: 0.5, Ratio: 0.1, WarmupSteps: 7},
+	s.Options = Options{
+		"tau": 0.3, "sum": true, "adjacency": "hard", "kappa": 5, "percentile": 70, "random-walk": true, "theta-gradient": true,
+		"on-h": true, "center": true, "beta": "auto:0.1", "warmup": 7,
 	}
-	alone, crossed := s.Objective, s.Objective
-	alone.Beta, crossed.Beta = specmatch.BetaSchedule{}, specmatch.BetaSchedule{}
+	whole := specmatch.Objective{
+		Contrast: specmatch.InfoNCE{Tau: 0.3, Sum: true},
+		Match: specmatch.LaplacianMatch{
+			Adjacency: specmatch.Hard, Kappa: 5, Percentile: 70, RandomWalk: true, ThresholdGradient: true,
+		},
+		OnH: true, Center: true,
+		Beta: specmatch.Beta{Ratio: 0.1}, Warmup: 7,
+	}
+	alone, crossed := whole, whole
+	alone.Beta, crossed.Beta, crossed.Warmup = specmatch.Beta{}, specmatch.Beta{}, 0
 	crossed.Contrast.Variant = specmatch.CrossView
-	for name, want := range map[string]specmatch.Objective{SpecMatch: s.Objective, InfoNCE: alone, GraphCL: crossed} {
+	for name, want := range map[string]specmatch.Objective{SpecMatch: whole, InfoNCE: alone, GraphCL: crossed} {
 		trainer := newLearner(t, name, s).Learner.(*contrastive).Trainer
 		if d := cmp.Diff(want, trainer.Objective); d != "" {
 			t.Errorf("%s:\n%s", name, d)
@@ -297,12 +303,12 @@ func TestDeviceFails(t *testing.T) {
 	}
 }
 
-// TestDefaultOptions: the temperatures are the papers', and no regime is the
-// unsupervised one.
-func TestDefaultOptions(t *testing.T) {
+// TestDefaults: the temperatures are the papers', and no regime is the unsupervised one.
+func TestDefaults(t *testing.T) {
 	for regime, tau := range map[Regime]float64{"": 0.2, Unsupervised: 0.2, SemiSupervised: 0.5, Transfer: 0.1} {
-		if got := DefaultOptions(regime).Objective.Contrast.Temperature; got != tau {
-			t.Errorf("regime %q: temperature %v, want %v", regime, got, tau)
+		s, err := Setup{Regime: regime}.Complete()
+		if got := Tau.Of(s.Options); err != nil || got != tau {
+			t.Errorf("regime %q: temperature %v, want %v; %v", regime, got, tau, err)
 		}
 	}
 }

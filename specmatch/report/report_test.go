@@ -19,6 +19,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/report"
 	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/run/runtest"
 )
 
 // shape is the size of a run that is made up.
@@ -43,7 +44,7 @@ func accuracy(set, method, seed int, beta float64) float64 {
 func made(t *testing.T, dir string, beta float64, s shape) string {
 	t.Helper()
 	f := cli.NewFlagSet("made", "", "")
-	loss, recipe, output := cli.Loss{Methods: names}, cli.Recipe{Epochs: s.epochs, Batch: 2, LR: 1, Seeds: s.seeds}, run.Output{}
+	loss, recipe, output := runtest.Loss{Methods: names}, cli.Recipe{Epochs: s.epochs, Batch: 2, LR: 1, Seeds: s.seeds}, run.Output{}
 	f.Add(&loss, &recipe, &output)
 	if err := f.Parse([]string{"-out", dir, "-beta", fmt.Sprint(beta)}, io.Discard); err != nil {
 		t.Fatal(err)

@@ -8,9 +8,9 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/specmatch/specmatch/specmatch/eval"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/run"
-	"github.com/specmatch/specmatch/specmatch/run/pretrain"
 )
 
 // choose adds, for every method with several settings in a panel, the row that is
@@ -78,7 +78,7 @@ func (c *collection) nested(cells []result) (r result, ok bool) {
 }
 
 // score reads the result of a unit; false if it is none with folds.
-func score(r *run.Run, unit string) (s pretrain.Score, ok bool) {
+func score(r *run.Run, unit string) (s eval.Score, ok bool) {
 	i := slices.IndexFunc(r.Units, func(u run.Record) bool { return u.Name == unit })
 	if i < 0 || json.Unmarshal(r.Units[i].Result, &s) != nil {
 		return s, false

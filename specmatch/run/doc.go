@@ -21,7 +21,7 @@
 //		name := fmt.Sprintf("MUTAG/specmatch/seed=%d", seed)
 //		list = append(list, run.Unit[outcome]{
 //			Name: name,
-//			Run: func(ctx context.Context, status run.Status) (outcome, error) {
+//			Run: func(ctx context.Context, be backend.Backend, status run.Status) (outcome, error) {
 //				…
 //				err := dir.Metrics(name, epoch, slog.Float64("train/loss", loss))
 //				…

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/run"
 	"github.com/specmatch/specmatch/specmatch/table"
+	"github.com/specmatch/specmatch/specmatch/train"
 )
 
 func TestMetrics(t *testing.T) {
@@ -157,10 +157,10 @@ func TestResults(t *testing.T) {
 	rows := []run.Row{
 		{
 			Experiment: "unsupervised", Dataset: "MUTAG", Method: "specmatch", Protocol: "rbf", Metric: "accuracy",
-			Mean: 88.5, Std: 0.5, PerSeed: []float64{88, 89}, Seeds: []int{0, 1}, Beta: cli.Beta{Ratio: 0.2}, Percentile: 80, Epochs: 20,
+			Mean: 88.5, Std: 0.5, PerSeed: []float64{88, 89}, Seeds: []int{0, 1}, Beta: train.Beta{Ratio: 0.2}, Percentile: 80, Epochs: 20,
 			Backend: "cpu", Precision: "float32", Seconds: 12.25, GraphsPerSecond: 1e6,
 		},
-		{Mean: math.NaN(), Std: math.Inf(1), PerSeed: []float64{math.Inf(-1), 1}, Beta: cli.Beta{Weight: 0.5}, Percentile: math.NaN(), Seconds: math.NaN(), GraphsPerSecond: math.NaN()},
+		{Mean: math.NaN(), Std: math.Inf(1), PerSeed: []float64{math.Inf(-1), 1}, Beta: train.Beta{Weight: 0.5}, Percentile: math.NaN(), Seconds: math.NaN(), GraphsPerSecond: math.NaN()},
 		{},
 	}
 	if err := d.WriteResults(rows); err != nil {

@@ -107,39 +107,43 @@ func (d *Dir) Done(unit string) bool {
 // unit's rows are in metrics.csv, and T's method Check() error, if it has one,
 // accepts the result; otherwise Do returns an error that says what is missing.
 func Do[T any](d *Dir, unit string, run func() (T, error), files ...string) (result T, err error) {
-	for i, file := range files {
-		files[i] = filepath.ToSlash(file)
+	if d.Done(unit) {
+		err = reuse(d, unit, &result, files)
+		return result, err
 	}
+	begin := time.Now()
+	if result, err = run(); err != nil {
+		return result, err
+	}
+	return result, d.finish(unit, result, files, time.Since(begin))
+}
+
+// finish records the result of a unit and removes its checkpoint.
+func (d *Dir) finish(unit string, result any, files []string, took time.Duration) error {
+	if err := d.record(unit, result, files, took); err != nil {
+		return err
+	}
+	return d.forget(unit)
+}
+
+// reuse reads the result of a unit that the journal holds, and checks it and what the unit left.
+func reuse[T any](d *Dir, unit string, result *T, files []string) error {
 	d.mu.Lock()
-	u, ok := d.journal.done[unit]
+	u := d.journal.done[unit]
 	rows := d.metrics.rows[unit]
 	d.mu.Unlock()
-	if !ok {
-		begin := time.Now()
-		result, err = run()
-		if err != nil {
-			return result, err
-		}
-		if err := d.record(unit, result, files, time.Since(begin)); err != nil {
-			return result, err
-		}
-		return result, d.forget(unit)
-	}
 	if err := d.whole(u, rows, files); err != nil {
-		return result, fmt.Errorf(
-			"%w; put it back, or remove the line of unit %q from %s to have it computed again",
-			err, unit, d.Join("done.jsonl"),
-		)
+		return fmt.Errorf("%w; put it back, or remove the line of unit %q from %s to have it computed again",
+			err, unit, d.Join("done.jsonl"))
 	}
-	err = json.Unmarshal(u.Result, &result)
-	if c, ok := any(&result).(interface{ Check() error }); ok && err == nil {
+	err := json.Unmarshal(u.Result, result)
+	if c, ok := any(result).(interface{ Check() error }); ok && err == nil {
 		err = c.Check()
 	}
 	if err != nil {
-		return result, fmt.Errorf("%s: unit %q: %w; remove its line to have it computed again",
-			d.Join("done.jsonl"), unit, err)
+		return fmt.Errorf("%s: unit %q: %w; remove its line to have it computed again", d.Join("done.jsonl"), unit, err)
 	}
-	return result, d.forget(unit)
+	return d.forget(unit)
 }
 
 // whole returns an error unless everything that a finished unit wrote is there.
@@ -148,7 +152,10 @@ func (d *Dir) whole(u Record, rows int, files []string) error {
 		return fmt.Errorf("%s: %d rows of unit %q, which left %d",
 			d.Join("metrics.csv"), rows, u.Name, u.Metrics)
 	}
-	names := slices.Concat(slices.Collect(maps.Keys(u.Files)), files)
+	names := slices.Collect(maps.Keys(u.Files))
+	for _, file := range files {
+		names = append(names, filepath.ToSlash(file))
+	}
 	slices.Sort(names)
 	for _, file := range slices.Compact(names) {
 		if err := intact(d.Path, file, u.Files[file]); err != nil {
@@ -182,6 +189,7 @@ func (d *Dir) record(unit string, result any, files []string, took time.Duration
 	}
 	u := Record{Name: unit, Result: data, Seconds: took.Round(time.Millisecond).Seconds()}
 	for _, file := range files {
+		file = filepath.ToSlash(file)
 		sum, err := dataset.SumFile(context.Background(), d.Join(filepath.FromSlash(file)))
 		if err != nil {
 			return fmt.Errorf("run: what unit %q leaves: %w", unit, err)

@@ -8,8 +8,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/table"
+	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor/files"
 )
 
@@ -20,22 +20,22 @@ type Row rowOf[float64]
 // rowOf is a row as programs have it, of float64, or as JSON has it, of [Float]. Scripts
 // rely on the names in JSON.
 type rowOf[F float64 | Float] struct {
-	Experiment      string   `json:"experiment"`
-	Dataset         string   `json:"dataset"`
-	Method          string   `json:"method"`
-	Protocol        string   `json:"protocol"`
-	Metric          string   `json:"metric"`
-	Mean            F        `json:"mean"` // over seeds
-	Std             F        `json:"std"`  // over seeds, with n-1; of one seed it is NaN
-	PerSeed         []F      `json:"per_seed"`
-	Seeds           []int    `json:"seeds,omitempty"` // of PerSeed; nil in results of earlier versions
-	Beta            cli.Beta `json:"beta"`            // a number, or a string such as "auto:0.2"
-	Percentile      F        `json:"p"`
-	Epochs          int      `json:"epochs"`
-	Backend         string   `json:"backend"`
-	Precision       string   `json:"precision"`
-	Seconds         F        `json:"seconds"`
-	GraphsPerSecond F        `json:"graphs_per_second"`
+	Experiment      string     `json:"experiment"`
+	Dataset         string     `json:"dataset"`
+	Method          string     `json:"method"`
+	Protocol        string     `json:"protocol"`
+	Metric          string     `json:"metric"`
+	Mean            F          `json:"mean"` // over seeds
+	Std             F          `json:"std"`  // over seeds, with n-1; of one seed it is NaN
+	PerSeed         []F        `json:"per_seed"`
+	Seeds           []int      `json:"seeds,omitempty"` // of PerSeed; nil in results of earlier versions
+	Beta            train.Beta `json:"beta"`            // a number, or a string such as "auto:0.2"
+	Percentile      F          `json:"p"`
+	Epochs          int        `json:"epochs"`
+	Backend         string     `json:"backend"`
+	Precision       string     `json:"precision"`
+	Seconds         F          `json:"seconds"`
+	GraphsPerSecond F          `json:"graphs_per_second"`
 	// the commits that computed it, "" if the program does not know
 	Code string `json:"code,omitempty"`
 }

@@ -20,13 +20,14 @@ import (
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/run"
 	"github.com/specmatch/specmatch/specmatch/run/runtest"
+	"github.com/specmatch/specmatch/specmatch/train"
 )
 
 // options describes a run as a main would, with flags parsed from args.
 func options(t *testing.T, out string, args ...string) run.Options {
 	t.Helper()
 	data := cli.Data{Datasets: []string{"MUTAG"}}
-	loss := cli.Loss{Methods: []string{"untrained", "graphcl", "infonce", "specmatch"}, Beta: cli.Beta{Weight: 1}, Percentile: 80, Tau: 0.2, Kappa: 10}
+	loss := runtest.Loss{Methods: []string{"untrained", "graphcl", "infonce", "specmatch"}, Beta: train.Beta{Weight: 1}, Percentile: 80, Tau: 0.2, Kappa: 10}
 	recipe := cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 2}
 	engine := cli.Engine{}
 	output := run.Output{}

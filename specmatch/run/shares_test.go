@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/run"
 	"github.com/specmatch/specmatch/specmatch/run/runtest"
@@ -40,7 +41,7 @@ func toy(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	for seed := range recipe.Seeds {
 		name := fmt.Sprintf("toy/method/seed=%d", seed)
 		file := fmt.Sprintf("weights-%d", seed)
-		train = append(train, run.Unit[float64]{Name: name, Files: []string{file}, Run: func(ctx context.Context, _ run.Status) (float64, error) {
+		train = append(train, run.Unit[float64]{Name: name, Files: []string{file}, Run: func(ctx context.Context, _ backend.Backend, _ run.Status) (float64, error) {
 			x := float64(seed)
 			for e := range 5 {
 				time.Sleep(2 * time.Millisecond)
@@ -51,7 +52,7 @@ func toy(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			}
 			return x, os.WriteFile(dir.Join(file), []byte(fmt.Sprint(x)), 0o644)
 		}})
-		score = append(score, run.Unit[float64]{Name: name + "/score", With: name, Run: func(context.Context, run.Status) (float64, error) {
+		score = append(score, run.Unit[float64]{Name: name + "/score", With: name, Run: func(context.Context, backend.Backend, run.Status) (float64, error) {
 			data, err := os.ReadFile(dir.Join(file))
 			if err != nil {
 				return 0, err

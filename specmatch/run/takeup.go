@@ -35,8 +35,7 @@ func (o *Output) takeUp(f *cli.FlagSet, given map[string]bool) error {
 	return nil
 }
 
-// takeUpRun is takeUp for the run in one directory; found reports whether there is one. What
-// it sets counts as given for the next ones, which can thus add to lists and seeds.
+// takeUpRun is takeUp for the run in one directory; found reports whether there is one.
 func takeUpRun(f *cli.FlagSet, dir string, given map[string]bool, taken bool) (found bool, err error) {
 	path := filepath.Join(dir, "config.json")
 	data, err := os.ReadFile(path)
@@ -65,9 +64,6 @@ func takeUpRun(f *cli.FlagSet, dir string, given map[string]bool, taken bool) (f
 			"the run in %s cannot go on: %w; leave the flag out, or start another run with a new -out",
 			dir, err,
 		)
-	}
-	for name := range run.Flags {
-		given[name] = true
 	}
 	return true, nil
 }

@@ -15,14 +15,16 @@ import (
 
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/run/runtest"
 	"github.com/specmatch/specmatch/specmatch/setting"
+	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
 
 // common is the flags of a whole experiment with the paper's recipe.
 type common struct {
 	data     cli.Data
-	loss     cli.Loss
+	loss     runtest.Loss
 	recipe   cli.Recipe
 	protocol cli.Protocol
 	engine   cli.Engine
@@ -31,7 +33,7 @@ type common struct {
 
 func parse(args ...string) (*common, *bytes.Buffer, error) {
 	c := &common{
-		loss:     cli.Loss{Methods: []string{"untrained", "graphcl", "infonce", "specmatch"}, Beta: cli.Beta{Weight: 1}, Percentile: 80, Tau: 0.2, Kappa: 10},
+		loss:     runtest.Loss{Methods: []string{"untrained", "graphcl", "infonce", "specmatch"}, Beta: train.Beta{Weight: 1}, Percentile: 80, Tau: 0.2, Kappa: 10},
 		recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 5},
 		protocol: cli.Protocol{Protocols: []string{"rbf"}, Choices: []string{"rbf", "linear"}},
 	}
@@ -64,15 +66,15 @@ func started(t *testing.T, args ...string) string {
 // parseSet is parse, with flags of other types too.
 func parseSet(args ...string) (*common, *cli.FlagSet, error) {
 	c := &common{
-		loss:     cli.Loss{Methods: []string{"untrained", "graphcl", "infonce", "specmatch"}, Beta: cli.Beta{Weight: 1}, Percentile: 80, Tau: 0.2, Kappa: 10},
+		loss:     runtest.Loss{Methods: []string{"untrained", "graphcl", "infonce", "specmatch"}, Beta: train.Beta{Weight: 1}, Percentile: 80, Tau: 0.2, Kappa: 10},
 		recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 5},
 		protocol: cli.Protocol{Protocols: []string{"rbf"}, Choices: []string{"rbf", "linear"}},
 	}
 	f := cli.NewFlagSet("unsupervised", "Table 1.", "")
 	f.Add(&c.data, &c.loss, &c.recipe, &c.protocol, &c.engine, &c.out)
 	f.Bool("sum", false, "a switch")
-	betas := []cli.Beta{{Weight: 1}}
-	cli.Var(f, &betas, "betas", setting.List(cli.ParseBeta), "a list of numbers and words")
+	betas := []train.Beta{{Weight: 1}}
+	cli.Var(f, &betas, "betas", setting.List(train.ParseBeta), "a list of numbers and words")
 	f.Grows("betas", "protocol")
 	f.Small("without -dataset", func() bool { return len(c.data.Datasets) == 0 }, map[string]string{"epochs": "3", "kappa": "8"})
 	return c, f, f.Parse(args, io.Discard)

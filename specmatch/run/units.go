@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/specmatch/cli"
@@ -20,27 +21,13 @@ import (
 
 // Unit is one part of an experiment. T must survive JSON, see [Do].
 type Unit[T any] struct {
-	Name  string // unique in the experiment
-	Run   func(ctx context.Context, status Status) (T, error)
-	Files []string // that Run writes in the run directory, by path there
+	Name   string      // unique in the experiment
+	Engine *cli.Engine // opened for Run alone, from its beginning to its end; nil is none
+	Run    func(ctx context.Context, be backend.Backend, status Status) (T, error)
+	Files  []string // that Run writes in the run directory, by path there
 	// With names the unit of an earlier stage that must run in the same directory,
 	// because this one reads its files: both are in the same shard. "" is none.
 	With string
-}
-
-// OnEngine returns the Run of a unit that has an engine to itself, from its beginning
-// to its end.
-func OnEngine[T any](
-	e cli.Engine, run func(ctx context.Context, be backend.Backend, status Status) (T, error),
-) func(context.Context, Status) (T, error) {
-	return func(ctx context.Context, status Status) (result T, err error) {
-		be, err := e.Open()
-		if err != nil {
-			return result, err
-		}
-		defer be.Close()
-		return run(ctx, be, status)
-	}
 }
 
 // Status shows what a unit is doing, as text after the progress bar.
@@ -54,9 +41,15 @@ type Plan struct {
 	count  int            // of keys
 }
 
-type stage struct {
-	names []string
-	run   func(ctx context.Context, bar *progress.Bar, keep []int) error
+// stage is a list of units of one type.
+type stage interface {
+	names() []string
+	run(ctx context.Context, dir *Dir, bar *progress.Bar, keep []int) error
+}
+
+type units[T any] struct {
+	list    []Unit[T]
+	results *[]T
 }
 
 // NewPlan returns a plan without units for a run directory.
@@ -66,19 +59,7 @@ func NewPlan(dir *Dir) *Plan { return &Plan{dir: dir, keys: map[string]int{}} }
 // when the report of [Plan.Run] is written.
 func Add[T any](p *Plan, list []Unit[T]) *[]T {
 	results := new([]T)
-	s := stage{run: func(ctx context.Context, bar *progress.Bar, keep []int) error {
-		*results = make([]T, len(list))
-		return Parallel(ctx, runtime.GOMAXPROCS(0), len(keep), func(ctx context.Context, k int) (err error) {
-			u := list[keep[k]]
-			(*results)[keep[k]], err = do(ctx, p.dir, bar, u)
-			if err != nil {
-				err = fmt.Errorf("%s: %w", u.Name, err)
-			}
-			return err
-		})
-	}}
 	for _, u := range list {
-		s.names = append(s.names, u.Name)
 		k, ok := p.keys[u.With]
 		if !ok {
 			k = p.count
@@ -86,8 +67,27 @@ func Add[T any](p *Plan, list []Unit[T]) *[]T {
 		}
 		p.keys[u.Name] = k
 	}
-	p.stages = append(p.stages, s)
+	p.stages = append(p.stages, &units[T]{list, results})
 	return results
+}
+
+func (s *units[T]) names() (names []string) {
+	for _, u := range s.list {
+		names = append(names, u.Name)
+	}
+	return names
+}
+
+// run computes the results of the units whose indices are in keep, one on each core.
+func (s *units[T]) run(ctx context.Context, dir *Dir, bar *progress.Bar, keep []int) error {
+	*s.results = make([]T, len(s.list))
+	return Parallel(ctx, runtime.GOMAXPROCS(0), len(keep), func(ctx context.Context, k int) (err error) {
+		u := s.list[keep[k]]
+		if (*s.results)[keep[k]], err = u.do(ctx, dir, bar); err != nil {
+			err = fmt.Errorf("%s: %w", u.Name, err)
+		}
+		return err
+	})
 }
 
 // Run returns when all units have a result, those of the shard if -shard asks for one:
@@ -153,7 +153,7 @@ func (p *Plan) sources() []string {
 }
 
 func (p *Plan) shard(s stage) (keep []int) {
-	for i, name := range s.names {
+	for i, name := range s.names() {
 		if p.dir.Output.Shard.Has(p.keys[name]) {
 			keep = append(keep, i)
 		}
@@ -164,8 +164,9 @@ func (p *Plan) shard(s stage) (keep []int) {
 // list prints a line for each unit: its name, and what it took or may take.
 func (p *Plan) list(stdout io.Writer) error {
 	for _, s := range p.stages {
+		names := s.names()
 		for _, i := range p.shard(s) {
-			seconds, done := p.dir.Seconds(s.names[i])
+			seconds, done := p.dir.Seconds(names[i])
 			cost := "?"
 			switch {
 			case done:
@@ -173,7 +174,7 @@ func (p *Plan) list(stdout io.Writer) error {
 			case seconds > 0:
 				cost = fmt.Sprintf("about %.1f s", seconds)
 			}
-			if _, err := fmt.Fprintf(stdout, "%s\t%s\n", s.names[i], cost); err != nil {
+			if _, err := fmt.Fprintf(stdout, "%s\t%s\n", names[i], cost); err != nil {
 				return err
 			}
 		}
@@ -187,7 +188,7 @@ func (p *Plan) whole() error {
 	missing := make([]bool, p.count)
 	units := 0
 	for _, s := range p.stages {
-		for _, name := range s.names {
+		for _, name := range s.names() {
 			if !p.dir.Done(name) {
 				missing[p.keys[name]] = true
 				units++
@@ -223,7 +224,7 @@ func ranges(set []bool) string {
 
 func (p *Plan) runStage(ctx context.Context, stderr io.Writer, s stage, keep []int) error {
 	if len(keep) == 0 {
-		return s.run(ctx, nil, nil)
+		return s.run(ctx, p.dir, nil, nil)
 	}
 	bar := progress.Start(stderr, progress.Options{Label: p.dir.Experiment, Unit: "run", Total: len(keep)})
 	defer bar.Stop()
@@ -233,7 +234,7 @@ func (p *Plan) runStage(ctx context.Context, stderr io.Writer, s stage, keep []i
 		fmt.Fprintf(bar, "finished runs are kept: continue with -out %s\n",
 			cmp.Or(p.dir.Output.Dir, p.dir.Path))
 	})
-	err := s.run(ctx, bar, keep)
+	err := s.run(ctx, p.dir, bar, keep)
 	if !unsaid() {
 		<-printed
 	}
@@ -262,24 +263,39 @@ func Parallel(ctx context.Context, workers, n int, run func(ctx context.Context,
 	return context.Cause(ctx)
 }
 
-// do runs one unit, unless the journal has it.
-func do[T any](ctx context.Context, dir *Dir, bar *progress.Bar, u Unit[T]) (result T, err error) {
+// do returns the unit's result: from the journal if it has one, or else by running the unit.
+func (u Unit[T]) do(ctx context.Context, dir *Dir, bar *progress.Bar) (result T, err error) {
 	if ctx.Err() != nil {
 		return result, ctx.Err()
 	}
-	count := bar.Add
 	if dir.Done(u.Name) {
-		count = bar.Skip
-	}
-	defer func() {
-		if err == nil {
-			count(1)
+		if err = reuse(dir, u.Name, &result, u.Files); err == nil {
+			bar.Skip(1)
 		}
-	}()
-	return Do(dir, u.Name, func() (T, error) {
-		bar.Message("%s", u.Name)
-		return u.Run(ctx, func(format string, args ...any) {
-			bar.Message("%s: %s", u.Name, fmt.Sprintf(format, args...))
-		})
-	}, u.Files...)
+		return result, err
+	}
+	bar.Message("%s", u.Name)
+	begin := time.Now()
+	result, err = u.Compute(ctx, func(format string, args ...any) {
+		bar.Message("%s: %s", u.Name, fmt.Sprintf(format, args...))
+	})
+	if err != nil {
+		return result, err
+	}
+	if err = dir.finish(u.Name, result, u.Files, time.Since(begin)); err == nil {
+		bar.Add(1)
+	}
+	return result, err
+}
+
+// Compute opens the engine and runs the unit, whatever the journal has.
+func (u Unit[T]) Compute(ctx context.Context, status Status) (result T, err error) {
+	var be backend.Backend
+	if u.Engine != nil {
+		if be, err = u.Engine.Open(); err != nil {
+			return result, err
+		}
+		defer be.Close()
+	}
+	return u.Run(ctx, be, status)
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/run"
 )
@@ -42,7 +43,7 @@ func runPlan[T any](ctx context.Context, dir *run.Dir, stderr io.Writer, list []
 func squares(n int, ran *atomic.Int32, failAt int) []run.Unit[int] {
 	list := make([]run.Unit[int], n)
 	for i := range list {
-		list[i] = run.Unit[int]{Name: fmt.Sprint("unit ", i), Run: func(_ context.Context, status run.Status) (int, error) {
+		list[i] = run.Unit[int]{Name: fmt.Sprint("unit ", i), Run: func(_ context.Context, _ backend.Backend, status run.Status) (int, error) {
 			if i == failAt {
 				return 0, errors.New("no square")
 			}
@@ -109,7 +110,7 @@ func TestNoUnits(t *testing.T) {
 func TestInterruption(t *testing.T) {
 	path := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
-	list := []run.Unit[int]{{Name: "interrupted", Run: func(ctx context.Context, _ run.Status) (int, error) {
+	list := []run.Unit[int]{{Name: "interrupted", Run: func(ctx context.Context, _ backend.Backend, _ run.Status) (int, error) {
 		cancel()
 		return 0, ctx.Err()
 	}}}
@@ -131,7 +132,7 @@ func TestFiles(t *testing.T) {
 	start := func() error {
 		dir := openSquares(t, path)
 		defer dir.Close()
-		_, err := runPlan(t.Context(), dir, io.Discard, []run.Unit[int]{{Name: "u", Files: []string{"left"}, Run: func(context.Context, run.Status) (int, error) {
+		_, err := runPlan(t.Context(), dir, io.Discard, []run.Unit[int]{{Name: "u", Files: []string{"left"}, Run: func(context.Context, backend.Backend, run.Status) (int, error) {
 			return 1, os.WriteFile(dir.Join("left"), []byte("x"), 0o644)
 		}}})
 		return err
@@ -172,14 +173,14 @@ func chain(t *testing.T, n int, args ...string) (report string, ran []string, st
 	for k := range recipe.Seeds {
 		name := fmt.Sprintf("seed=%d", recipe.FirstSeed+k)
 		file := name + ".txt"
-		first = append(first, run.Unit[int]{Name: name, Files: []string{file}, Run: func(context.Context, run.Status) (int, error) {
+		first = append(first, run.Unit[int]{Name: name, Files: []string{file}, Run: func(context.Context, backend.Backend, run.Status) (int, error) {
 			time.Sleep(2 * time.Millisecond) // for -list
 			if err := dir.Metrics(name, 1, slog.Int("loss", k)); err != nil {
 				return 0, err
 			}
 			return k, os.WriteFile(dir.Join(file), []byte(strconv.Itoa(k)), 0o644)
 		}})
-		second = append(second, run.Unit[int]{Name: name + "/more", With: name, Run: func(context.Context, run.Status) (int, error) {
+		second = append(second, run.Unit[int]{Name: name + "/more", With: name, Run: func(context.Context, backend.Backend, run.Status) (int, error) {
 			mu.Lock()
 			ran = append(ran, name)
 			mu.Unlock()

@@ -1,5 +1,3 @@
-// Package setting declares settings: named values that flags set, and that run directories and
-// model files record.
 package setting
 
 import (
@@ -84,6 +82,17 @@ func Int(lo int) Parser[int] {
 	}
 }
 
+// IntIn accepts a whole number in [lo, hi].
+func IntIn(lo, hi int) Parser[int] {
+	return func(s string) (int, error) {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < lo || n > hi {
+			return 0, fmt.Errorf("want a whole number from %d to %d", lo, hi)
+		}
+		return n, nil
+	}
+}
+
 // Float accepts a number in [lo, hi].
 func Float(lo, hi float64) Parser[float64] {
 	return func(s string) (float64, error) {
@@ -102,4 +111,13 @@ func Positive(s string) (float64, error) {
 		return 0, errors.New("want a number above 0")
 	}
 	return x, nil
+}
+
+// Bool accepts true and false.
+func Bool(s string) (bool, error) {
+	on, err := strconv.ParseBool(s)
+	if err != nil {
+		return false, errors.New("want true or false")
+	}
+	return on, nil
 }

@@ -12,29 +12,20 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// BetaSchedule sets the weight β of the auxiliary loss. With Ratio 0, β is Beta. With
-// Ratio > 0, β is steered so that ‖β·∇Aux‖ = Ratio·‖∇Main‖ over all parameters: it is
-// computed at the first step and at every probed one, and held in between. In both
-// cases β rises linearly from 0 over the first WarmupSteps steps.
-type BetaSchedule struct {
-	Beta        float64
-	WarmupSteps int
-	Ratio       float64
-}
-
 // MinimizerValues are what steps change besides tensors.
 type MinimizerValues struct {
 	Steps int     // taken so far
 	Beta  float64 // the steered β
 }
 
+// beta returns the weight of the auxiliary loss in the next step.
 func (m *Minimizer) beta() float64 {
-	beta := m.Beta.Beta
+	beta := m.Beta.Weight
 	if m.Beta.Ratio > 0 {
 		beta = m.Values.Beta
 	}
-	if warmup := m.Beta.WarmupSteps; m.Values.Steps < warmup {
-		beta = beta * float64(m.Values.Steps) / float64(warmup)
+	if m.Values.Steps < m.Warmup {
+		beta = beta * float64(m.Values.Steps) / float64(m.Warmup)
 	}
 	return beta
 }

@@ -21,7 +21,8 @@ type Losses struct {
 type Minimizer struct {
 	Adam   *optim.Adam
 	Tape   *autodiff.Tape
-	Beta   BetaSchedule
+	Beta   Beta
+	Warmup int // steps over which β grows linearly from 0
 	Values MinimizerValues
 
 	module nn.Module

@@ -41,21 +41,15 @@ type Settings struct {
 	Adjacency string  `json:"adjacency"`
 }
 
-func (s Settings) objective() (o specmatch.Objective, err error) {
-	o = method.DefaultOptions(method.Unsupervised).Objective
-	o.Match.Adjacency, err = specmatch.ParseAdjacency(s.Adjacency)
-	if err != nil {
-		return o, err
-	}
-	o.Beta.Beta = s.Beta
-	o.Match.Kappa = s.Kappa
-	o.Match.Percentile = s.P
-	o.Contrast.Temperature = s.Tau
-	if !(s.Beta >= 0 && s.Kappa > 0 && s.P >= 0 && s.P <= 100 && s.Tau > 0) {
-		return o, fmt.Errorf("β %v, κ %v, p %v, τ %v: want β ≥ 0, κ and τ above 0, p in 0 to 100",
-			s.Beta, s.Kappa, s.P, s.Tau)
-	}
-	return o, nil
+// setup returns the setup of method "specmatch" without engine and graphs.
+func (s Settings) setup() (method.Setup, error) {
+	return method.Setup{
+		Batch: s.Batch,
+		Seed:  uint64(s.Seed),
+		Options: method.Options{
+			"beta": s.Beta, "kappa": s.Kappa, "percentile": s.P, "tau": s.Tau, "adjacency": s.Adjacency, "policy": augment.Random2,
+		},
+	}.Complete()
 }
 
 // Training is SpecMatch-CL on the embedded set: what method "specmatch" does, one step
@@ -77,36 +71,23 @@ type Training struct {
 
 // NewTraining returns a training with initial weights.
 func NewTraining(s Settings) (*Training, error) {
-	objective, err := s.objective()
+	setup, err := s.setup()
 	if err != nil {
 		return nil, err
 	}
-	t := &Training{settings: s, set: dataset.Default(), be: cpu.New(tensor.Float32, cpu.Workers(1))}
+	t := &Training{settings: s, setup: setup, set: dataset.Default(), be: cpu.New(tensor.Float32, cpu.Workers(1))}
 	if s.Batch < 2 || s.Batch > len(t.set.Graphs) {
 		return nil, fmt.Errorf("batches of %d graphs; want 2 to %d", s.Batch, len(t.set.Graphs))
 	}
-	t.setup = method.Setup{
-		Backend: t.be,
-		Regime:  method.Unsupervised,
-		Graphs:  t.set.Graphs,
-		Policy:  augment.Random2,
-		Batch:   s.Batch,
-		Rate:    0.01,
-		Seed:    uint64(s.Seed),
-		Encoder: gnn.Architecture{
-			Kind:   gnn.KindGIN,
-			In:     t.set.FeatureWidth,
-			Hidden: 32,
-			Layers: 3,
-		},
-		Options: method.DefaultOptions(method.Unsupervised),
-	}
+	t.setup.Backend = t.be
+	t.setup.Graphs = t.set.Graphs
+	t.setup.Encoder = gnn.Architecture{Kind: gnn.KindGIN, In: t.set.FeatureWidth, Hidden: 32, Layers: 3}
 	encoder, rng, err := t.setup.NewEncoder()
 	if err != nil {
 		return nil, err
 	}
-	t.trainer = specmatch.NewTrainer(t.be, specmatch.NewModel(t.be, encoder, rng), objective, t.setup.Rate)
-	view, err := augment.ParsePolicy(t.setup.Policy, augment.ImplIntended, 0)
+	t.trainer = specmatch.NewTrainer(t.be, specmatch.NewModel(t.be, encoder, rng), method.Objective(setup.Options), setup.Rate)
+	view, err := t.setup.View()
 	if err != nil {
 		return nil, err
 	}
@@ -148,14 +129,17 @@ func (t *Training) Baselines() (b Baselines, err error) {
 
 // Set changes the objective from the next step on.
 func (t *Training) Set(s Settings) error {
-	o, err := s.objective()
+	s.Seed = t.settings.Seed
+	s.Batch = t.settings.Batch
+	setup, err := s.setup()
 	if err != nil {
 		return err
 	}
-	s.Seed = t.settings.Seed
-	s.Batch = t.settings.Batch
 	t.changed = t.changed || t.trainer.Values.Steps > 0 && s != t.settings
-	t.settings, t.trainer.Objective, t.trainer.Beta = s, o, o.Beta
+	t.settings = s
+	t.setup.Options = setup.Options
+	t.trainer.Objective = method.Objective(setup.Options)
+	t.trainer.Beta = t.trainer.Objective.Beta
 	return nil
 }
 
@@ -384,17 +368,17 @@ func (t *Training) Model() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	setup := t.setup
-	setup.Objective = t.trainer.Objective
-	trained := model.Trained{
-		Encoder: t.trainer.Model.Encoder,
-		Card: model.Card{Features: &columns, Provenance: model.Provenance{
-			Method:  method.SpecMatch,
-			Options: m.Settings(setup),
-			Data:    model.Sources(t.set.Name, nil),
-			Seed:    t.settings.Seed,
-			Epochs:  t.epoch,
-		}}}
+	record, err := m.Used(t.setup)
+	if err != nil {
+		return nil, err
+	}
+	trained := model.Trained{Encoder: t.trainer.Model.Encoder, Card: model.Card{Features: &columns, Provenance: model.Provenance{
+		Method:  method.SpecMatch,
+		Options: record,
+		Data:    model.Sources(t.set.Name, nil),
+		Seed:    t.settings.Seed,
+		Epochs:  t.epoch,
+	}}}
 	var b bytes.Buffer
 	err = trained.Write(&b)
 	return b.Bytes(), err
@@ -404,8 +388,6 @@ func (t *Training) Model() ([]byte, error) {
 // does: not if settings have changed on the way.
 func (t *Training) Command() (command string, same bool) {
 	s := t.settings
-	return fmt.Sprintf("go run ./experiments/unsupervised -method untrained,specmatch -seeds 1 -first-seed "+
-			"%d -batch %d -epochs %d -beta %v -kappa %v -p %v -tau %v -adjacency %s -protocol graphcl-c10",
-			s.Seed, s.Batch, max(t.epoch, 1), s.Beta, s.Kappa, s.P, s.Tau, s.Adjacency), !t.changed &&
-			t.index == 0
+	return fmt.Sprintf("go run ./experiments/unsupervised -method untrained,specmatch -seeds 1 -first-seed %d -batch %d -epochs %d -beta %v -kappa %v -percentile %v -tau %v -adjacency %s -protocol graphcl-c10",
+		s.Seed, s.Batch, max(t.epoch, 1), s.Beta, s.Kappa, s.P, s.Tau, s.Adjacency), !t.changed && t.index == 0
 }

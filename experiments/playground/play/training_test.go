@@ -94,7 +94,7 @@ func TestTraining(t *testing.T) {
 	if err != nil || strings.Count(csv, "\n") != 241 {
 		t.Errorf("a table of %d lines, %v", strings.Count(csv, "\n"), err)
 	}
-	if command, same := tr.Command(); !same || !strings.Contains(command, "-epochs 2 -beta 0.05 -kappa 10 -p 80 -tau 0.2 -adjacency sigmoid") {
+	if command, same := tr.Command(); !same || !strings.Contains(command, "-epochs 2 -beta 0.05 -kappa 10 -percentile 80 -tau 0.2 -adjacency sigmoid") {
 		t.Errorf("%s, %v", command, same)
 	}
 }

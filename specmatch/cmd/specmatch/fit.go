@@ -204,9 +204,10 @@ func (x *tuning) units() (units []run.Unit[outcome]) {
 			return x.fit(ctx, be, d, status)
 		}
 		units = append(units, run.Unit[outcome]{
-			Name:  d.unit(),
-			Files: []string{d.modelFile(), d.testFile()},
-			Run:   run.OnEngine(x.engine, fit),
+			Name:   d.unit(),
+			Files:  []string{d.modelFile(), d.testFile()},
+			Engine: &x.engine,
+			Run:    fit,
 		})
 	}
 	return units

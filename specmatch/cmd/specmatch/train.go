@@ -15,7 +15,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/run"
-	"github.com/specmatch/specmatch/specmatch/run/pretrain"
+	"github.com/specmatch/specmatch/specmatch/run/training"
 	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
@@ -74,12 +74,11 @@ func methodNames() []string {
 }
 
 func setupTrain(f *cli.FlagSet) cli.Action {
-	x := &training{
-		run: pretrain.Run{
+	x := &trainCommand{
+		run: training.Run{
 			Method:   method.SpecMatch,
-			Loss:     cli.Loss{Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Tau: 0.2, Kappa: 10},
 			Recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01},
-			Settings: pretrain.DefaultSettings(),
+			Settings: training.Settings{OwnRecipes: true},
 		},
 		encoder: encoder{Hidden: 32, Layers: 3, Atoms: feature.Hu.Name},
 		Readout: readoutAuto,
@@ -95,20 +94,23 @@ func setupTrain(f *cli.FlagSet) cli.Action {
 	cli.Var(f, &r.Seed, "seed", setting.Int(0), "`seed` of weights, batches and views")
 	f.Add(&x.encoder)
 	cli.Var(f, &x.Readout, "readout", readoutOf(readoutAuto), "`LAYERS:KINDS` by which the encoder is trained, such as all:sum,mean,max or last:sum, and by which it then embeds;\nauto is its own way or the method's")
-	f.Add(&r.Loss, &r.Settings)
-	r.Settings.RegisterMethods(f, method.Unsupervised, func() []string { return []string{r.Method} })
-	r.Settings.RegisterMorgan(f)
+	r.Settings.Register(f, method.Unsupervised, methodNames(), func() []string { return []string{r.Method} })
+	r.Settings.RegisterRecipes(f, method.Unsupervised)
 	f.Add(&x.engine, &x.output)
-	f.Small("for molecules", x.input.molecules, map[string]string{"hidden": "300", "layers": "5", "batch": "256", "lr": "0.001", "tau": "0.1", "policy": augment.Random2, "simgrace-eta": "0.1"})
+	molecules := map[string]string{"hidden": "300", "layers": "5", "batch": "256", "lr": "0.001", "policy": augment.Random2}
+	for name, value := range method.Differences(method.Unsupervised, method.Transfer) {
+		molecules[name] = value
+	}
+	f.Small("for molecules", x.input.molecules, molecules)
 	f.Check(func() error { return checkRunOutputs(x.output.Dir, []string{modelFile}, x.In) })
 	return x.train
 }
 
-type training struct {
+type trainCommand struct {
 	input
 	encoder
 	Readout string
-	run     pretrain.Run
+	run     training.Run
 	engine  cli.Engine
 	output  run.Output
 	flags   *cli.FlagSet
@@ -116,7 +118,7 @@ type training struct {
 
 const modelFile = "model.safetensors"
 
-func (x *training) train(ctx context.Context, stdout, stderr io.Writer) error {
+func (x *trainCommand) train(ctx context.Context, stdout, stderr io.Writer) error {
 	o, err := x.input.options()
 	if err != nil {
 		return err
@@ -164,7 +166,7 @@ func (x *training) train(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	defer dir.Close()
 	plan := run.NewPlan(dir)
-	run.Add(plan, []run.Unit[pretrain.Trained]{r.Unit(r.Method, x.engine, dir)})
+	run.Add(plan, []run.Unit[training.Trained]{r.Unit(r.Method, x.engine, dir)})
 	return plan.Run(ctx, stdout, stderr, func() error {
 		_, err := fmt.Fprintf(stdout, "%s: %s trained on %d %s by %s\n", dir.Join(modelFile), r.Encoder.Kind, len(t.Records), t.Content, r.Method)
 		return err

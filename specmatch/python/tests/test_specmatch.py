@@ -84,9 +84,12 @@ def test_flags_are_parameters(tmp_path):
     assert np.allclose(r.predict(["CC(=O)[O-].[Na+]"]), r.predict(["CC(=O)O"]))
     e = Embedder(method="infonce", epochs=1, readout="last:max", largest_fragment=True, **TINY).fit(salts * 9)
     assert (e.transform(["CC.[Na+]"]) == e.transform(["CC"])).all() and e.get_feature_names_out()[0] == "l2_max_0"
-    for wrong in (Embedder(reedout="last:max"), Embedder(out="x"), Regressor(level=0.9), Classifier(target="y0")):
-        with pytest.raises(ValueError, match=f"{type(wrong).__name__} has no parameter '.*': it is no flag"):
-            wrong.fit(SMILES, CARBONS) if hasattr(wrong, "predict") else wrong.transform(SMILES)
+    for kind, wrong in ((Embedder, {"out": "x"}), (Regressor, {"level": 0.9}), (Classifier, {"target": "y0"})):
+        with pytest.raises(ValueError, match=f"{kind.__name__} has no parameter '.*': it is no flag"):
+            kind(**wrong)
+    with pytest.raises(ValueError, match="has no parameter 'reedout'.*did you mean 'readout'"):
+        Embedder(reedout="last:max")
+    assert Embedder(method="specmatch", p=60).get_params()["p"] == 60  # a former name of percentile
     with pytest.raises(SpecmatchError, match='invalid value "no" for flag -readout'):
         Embedder(readout="no").transform(SMILES)
 

@@ -21,6 +21,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/run"
 	"github.com/specmatch/specmatch/specmatch/table"
+	"github.com/specmatch/specmatch/specmatch/train"
 )
 
 // Grid is results by data set, method and protocol.
@@ -39,10 +40,10 @@ func New(common run.Row, sets, methods, protocols []string, title func(method st
 }
 
 // Common is what the rows of an experiment share, and what those of SpecMatch-CL have.
-func Common(experiment, metric string, e cli.Engine, l cli.Loss) run.Row {
+func Common(experiment, metric string, e cli.Engine, o method.Options) run.Row {
 	return run.Row{
 		Experiment: experiment, Metric: metric, Backend: e.Name(), Precision: e.Precision.String(),
-		Beta: l.Beta, Percentile: l.Percentile,
+		Beta: method.Beta.Of(o), Percentile: method.Percentile.Of(o),
 	}
 }
 
@@ -62,7 +63,7 @@ func (g *Grid) Add(set, name, protocol string, r Result) {
 		row = new(g.common)
 		row.Dataset, row.Method, row.Protocol = set, name, protocol
 		if name != method.SpecMatch { // the only method with L_G
-			row.Beta, row.Percentile = cli.Beta{}, math.NaN()
+			row.Beta, row.Percentile = train.Beta{}, math.NaN()
 		}
 		g.rows[key] = row
 	}

@@ -7,19 +7,19 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/eval/published"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/report/grid"
 	"github.com/specmatch/specmatch/specmatch/run"
 	"github.com/specmatch/specmatch/specmatch/run/runtest"
+	"github.com/specmatch/specmatch/specmatch/train"
 )
 
 // measured has three methods on two sets under two protocols; the second set has the
 // values of the first with a minus sign, the second protocol 1000 more, and no results
 // of the untrained encoder.
 func measured(seeds int) *grid.Grid {
-	g := grid.New(run.Row{Experiment: "unsupervised", Beta: cli.Beta{Weight: 1}, Percentile: 80},
+	g := grid.New(run.Row{Experiment: "unsupervised", Beta: train.Beta{Weight: 1}, Percentile: 80},
 		[]string{"NCI1", "other"}, []string{method.Untrained, method.InfoNCE, method.SpecMatch}, []string{"graphcl", "linear"}, method.Title)
 	for name, values := range map[string][]float64{method.Untrained: {50, 50}, method.InfoNCE: {60, 70}, method.SpecMatch: {61, 75}} {
 		for _, v := range values[:seeds] {
@@ -46,12 +46,12 @@ func TestRows(t *testing.T) {
 	}
 	want := run.Row{
 		Experiment: "unsupervised", Dataset: "NCI1", Method: method.SpecMatch, Protocol: "graphcl", Mean: 68, Std: rows[2].Std, PerSeed: []float64{61, 75},
-		Beta: cli.Beta{Weight: 1}, Percentile: 80, Epochs: 20, Seconds: 6, GraphsPerSecond: 68,
+		Beta: train.Beta{Weight: 1}, Percentile: 80, Epochs: 20, Seconds: 6, GraphsPerSecond: 68,
 	}
 	if d := cmp.Diff(want, rows[2]); d != "" {
 		t.Error(d)
 	}
-	if r := rows[0]; r.Method != method.Untrained || r.Beta != (cli.Beta{}) || !math.IsNaN(r.Percentile) || !math.IsNaN(r.GraphsPerSecond) {
+	if r := rows[0]; r.Method != method.Untrained || r.Beta != (train.Beta{}) || !math.IsNaN(r.Percentile) || !math.IsNaN(r.GraphsPerSecond) {
 		t.Errorf("untrained: %+v", r)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/run"
 	"github.com/specmatch/specmatch/specmatch/run/runtest"
@@ -45,7 +46,7 @@ func toy(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	defer dir.Close()
 	var list []run.Unit[float64]
 	for seed := range recipe.Seeds {
-		list = append(list, run.Unit[float64]{Name: fmt.Sprintf("set/method/seed=%d", seed), Run: func(ctx context.Context, _ run.Status) (float64, error) {
+		list = append(list, run.Unit[float64]{Name: fmt.Sprintf("set/method/seed=%d", seed), Run: func(ctx context.Context, _ backend.Backend, _ run.Status) (float64, error) {
 			switch beta {
 			case 13:
 				return 0, fmt.Errorf("no luck with β = %v", beta)

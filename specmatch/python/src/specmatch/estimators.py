@@ -3,6 +3,7 @@ import re
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -37,6 +38,12 @@ class Base(BaseEstimator):
                  verbose: bool, flags: dict[str, Any]) -> None:
         self.model, self.handle_invalid, self.n_jobs = model, handle_invalid, n_jobs
         self.random_state, self.verbose, self._flags = random_state, verbose, flags
+        known = set[str]().union(*map(tool.parameters, self.commands)) if flags else set[str]()
+        for name in sorted(flags.keys() - known):
+            close = get_close_matches(name, known, n=1)
+            meant = f"; did you mean {close[0]!r}?" if close else ""
+            raise ValueError(f"{type(self).__name__} has no parameter {name!r}: "
+                             f"it is no flag of specmatch {' or '.join(self.commands)} that can be set here{meant}")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         return super().get_params(deep) | self._flags
@@ -56,10 +63,6 @@ class Base(BaseEstimator):
         names = [f"{folder}/{i}.safetensors" for i in range(len(files))]
         for name, data in zip(names, files):
             Path(name).write_bytes(data)
-        for name in self._flags:
-            if not any(name in tool.parameters(c) for c in self.commands):
-                raise ValueError(f"{type(self).__name__} has no parameter {name!r}: "
-                                 f"it is no flag of specmatch {' or '.join(self.commands)} that can be set here")
         given = {k: v for k, v in self._flags.items() if k in tool.parameters(command)}
         return [command, *tool.flags(in_="-", format=form, id="row", model=",".join(names) or None, **more, **given)]
 

@@ -43,8 +43,9 @@ def flags(**values: Any) -> list[str]:
 @cache
 def parameters(command: str) -> set[str]:
     """The flags of a command, with _ for -, that are not set by this package."""
-    explained = subprocess.run([program(), command, "-h"], stdout=PIPE, stderr=STDOUT, check=True).stdout.decode()
-    return {name.replace("-", "_") for name in re.findall(r"^  -([\w-]+)", explained, re.M)} - OURS
+    table = json.loads(subprocess.run([program(), "flags", command], stdout=PIPE, stderr=STDOUT, check=True).stdout)
+    names = {name for flag in table for name in (flag["name"], flag.get("old")) if name}
+    return {name.replace("-", "_") for name in names} - OURS
 
 @contextmanager
 def running(arguments: Sequence[str], text: Iterable[bytes] = (), threads: int | None = None,

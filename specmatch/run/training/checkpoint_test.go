@@ -1,4 +1,4 @@
-package pretrain_test
+package training_test
 
 import (
 	"context"
@@ -10,11 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/specmatch/specmatch/backend/cpu"
-	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/run"
-	"github.com/specmatch/specmatch/specmatch/run/pretrain"
 	"github.com/specmatch/specmatch/specmatch/run/runtest"
+	"github.com/specmatch/specmatch/specmatch/run/training"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -23,22 +22,22 @@ import (
 // metrics.csv are those of a run that nothing has interrupted.
 func TestCheckpoint(t *testing.T) {
 	be := cpu.New(tensor.Float32)
-	trained := func(ctx context.Context, r *pretrain.Run, dir *run.Dir, status run.Status) ([]train.Metrics, [][]float64, error) {
+	trained := func(ctx context.Context, r *training.Run, dir *run.Dir, status run.Status) ([]train.Metrics, [][]float64, error) {
 		l := learner(t, r, be)
 		out, err := r.Train(ctx, l, dir, "unit", status)
 		return out.Epochs, parameters(l.Model), err
 	}
 	for name, c := range map[string]struct {
 		method string
-		beta   cli.Beta
+		beta   train.Beta
 	}{
-		"specmatch":         {method.SpecMatch, cli.Beta{Weight: 0.5}},
-		"specmatch, auto":   {method.SpecMatch, cli.Beta{Ratio: 0.2}},
-		"graphcl, its code": {method.GraphCL, cli.Beta{}},
+		"specmatch":         {method.SpecMatch, train.Beta{Weight: 0.5}},
+		"specmatch, auto":   {method.SpecMatch, train.Beta{Ratio: 0.2}},
+		"graphcl, its code": {method.GraphCL, train.Beta{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRun(t, c.method)
-			r.Loss.Beta, r.Settings.Objective.Beta.WarmupSteps, r.Recipe.Epochs = c.beta, 8, 5
+			r.Settings.Options, r.Recipe.Epochs = method.Options{"beta": c.beta, "warmup": 8}, 5
 			whole, dir := runtest.Open(t, "unsupervised"), runtest.Open(t, "unsupervised")
 			epochs, weights, err := trained(t.Context(), r, whole, quiet)
 			if err != nil {

@@ -1,4 +1,4 @@
-package pretrain
+package paper
 
 import (
 	"maps"

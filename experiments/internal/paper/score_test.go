@@ -1,4 +1,4 @@
-package pretrain_test
+package paper_test
 
 import (
 	"math"
@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/experiments/internal/paper"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -18,7 +19,7 @@ func TestScore(t *testing.T) {
 	if err := r.Save(dir, learner(t, r, be), 0); err != nil {
 		t.Fatal(err)
 	}
-	s, err := r.Score(t.Context(), be, dir, "linear", 3)
+	s, err := paper.ScoreFile(t.Context(), be, r, dir, "linear", 3)
 	if err != nil {
 		t.Fatal(err)
 	}

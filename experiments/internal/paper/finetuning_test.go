@@ -1,4 +1,4 @@
-package finetuning
+package paper
 
 import (
 	"io"
@@ -7,11 +7,11 @@ import (
 	"github.com/specmatch/specmatch/specmatch/cli"
 )
 
-// TestRecipe: flags reach their fields, batches of fine-tuning have a flag where they are
+// TestFinetuning: flags reach their fields, batches of fine-tuning have a flag where they are
 // not those of pre-training, and -pretrained leaves no pre-training to do.
-func TestRecipe(t *testing.T) {
+func TestFinetuning(t *testing.T) {
 	for _, batch := range []int{0, 32} {
-		r := Recipe{Epochs: 100, Batch: batch, LR: 0.001}
+		r := Finetuning{Epochs: 100, Batch: batch, LR: 0.001}
 		f := cli.NewFlagSet("x", "", "")
 		f.Add(&r)
 		if !r.PretrainsHere("graphcl") || r.PretrainsHere(None) || r.PretrainsHere(Augmentation) {
@@ -20,7 +20,7 @@ func TestRecipe(t *testing.T) {
 		if err := f.Parse([]string{"-finetune-epochs", "3", "-finetune-lr", "0.5", "-pretrained", "RUN"}, io.Discard); err != nil {
 			t.Fatal(err)
 		}
-		if r != (Recipe{Epochs: 3, Batch: batch, LR: 0.5, Pretrained: "RUN"}) || r.PretrainsHere("graphcl") {
+		if r != (Finetuning{Epochs: 3, Batch: batch, LR: 0.5, Pretrained: "RUN"}) || r.PretrainsHere("graphcl") {
 			t.Errorf("%+v", r)
 		}
 		if has := f.Lookup("finetune-batch") != nil; has != (batch > 0) {

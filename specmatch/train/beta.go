@@ -1,4 +1,4 @@
-package cli
+package train
 
 import (
 	"encoding/json"
@@ -10,21 +10,24 @@ import (
 	"github.com/specmatch/specmatch/specmatch/setting"
 )
 
-// Beta is the weight β of the Laplacian loss, L = L_C + β·L_G: either a number
-// or a rule. The zero value is the weight 0.
+// Beta is the weight β of the auxiliary loss in Main + β·Aux: a number or a rule. The zero
+// value is the weight 0.
+//
+// The rule steers β so that ‖β·∇Aux‖ = Ratio·‖∇Main‖ over all parameters. [Minimizer.Step]
+// computes β at the first step and at every probed one, and holds it in between.
 type Beta struct {
-	Weight float64 // β, where Ratio is 0
-	Ratio  float64 // otherwise the wanted ‖β∇L_G‖ / ‖∇L_C‖: "auto:Ratio"
+	Weight float64 // β, if Ratio is 0
+	Ratio  float64 // the wanted ‖β·∇Aux‖ / ‖∇Main‖, if above 0
 }
 
 // ParseBeta accepts a number of at least 0, or "auto:" and a number above 0.
 func ParseBeta(s string) (Beta, error) {
-	if ratio, ok := strings.CutPrefix(s, "auto:"); ok {
-		if r, err := setting.Positive(ratio); err == nil {
-			return Beta{Ratio: r}, nil
+	if text, ok := strings.CutPrefix(s, "auto:"); ok {
+		if ratio, err := setting.Positive(text); err == nil {
+			return Beta{Ratio: ratio}, nil
 		}
-	} else if w, err := setting.Float(0, math.MaxFloat64)(s); err == nil {
-		return Beta{Weight: w}, nil
+	} else if weight, err := setting.Float(0, math.MaxFloat64)(s); err == nil {
+		return Beta{Weight: weight}, nil
 	}
 	return Beta{}, errors.New("want a number of at least 0, or auto:R with R above 0, as in 1 or auto:0.2")
 }

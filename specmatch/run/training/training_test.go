@@ -1,4 +1,4 @@
-package pretrain_test
+package training_test
 
 import (
 	"cmp"
@@ -23,34 +23,31 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/cli"
-	"github.com/specmatch/specmatch/specmatch/eval"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/model"
-	"github.com/specmatch/specmatch/specmatch/report/plot"
-	"github.com/specmatch/specmatch/specmatch/run/pretrain"
 	"github.com/specmatch/specmatch/specmatch/run/runtest"
+	"github.com/specmatch/specmatch/specmatch/run/training"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
 
-func newRun(t *testing.T, name string) *pretrain.Run {
+func newRun(t *testing.T, name string) *training.Run {
 	t.Helper()
 	ds, err := dataset.Motifs(dataset.MotifConfig{Graphs: 30})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &pretrain.Run{
-		Dataset: ds, Regime: method.Unsupervised, Encoder: pretrain.GIN(ds), Method: name, Seed: 3,
-		Loss:     cli.Loss{Beta: cli.Beta{Weight: 0.5}, Percentile: 80, Tau: 0.2, Kappa: 10},
+	return &training.Run{
+		Dataset: ds, Regime: method.Unsupervised, Encoder: gnn.Architecture{Kind: gnn.KindGIN, In: ds.FeatureWidth, Hidden: 32, Layers: 3}, Method: name, Seed: 3,
 		Recipe:   cli.Recipe{Epochs: 3, Batch: 10, LR: 0.01},
-		Settings: pretrain.DefaultSettings(),
+		Settings: training.Settings{Options: method.Options{"beta": train.Beta{Weight: 0.5}}, OwnRecipes: true},
 	}
 }
 
 func quiet(string, ...any) {}
 
 // learner returns the run's learner, which the end of the test closes.
-func learner(t *testing.T, r *pretrain.Run, be backend.Backend) *method.Learner {
+func learner(t *testing.T, r *training.Run, be backend.Backend) *method.Learner {
 	t.Helper()
 	l, err := r.Learner(be)
 	if err != nil {
@@ -70,33 +67,39 @@ func parameters(m nn.Module) (all [][]float64) {
 	return all
 }
 
+// flags returns the flags of the methods of the unsupervised regime, parsed.
+func flags(t *testing.T, s *training.Settings, chosen []string, args ...string) error {
+	t.Helper()
+	f := cli.NewFlagSet("unsupervised", "", "")
+	s.Register(f, method.Unsupervised, method.Names(method.Unsupervised), func() []string { return chosen })
+	return f.Parse(args, io.Discard)
+}
+
 // TestObjective: every flag has its place in the loss.
 func TestObjective(t *testing.T) {
-	r := newRun(t, method.SpecMatch)
-	r.Loss = cli.Loss{Beta: cli.Beta{Weight: 0.5, Ratio: 0.1}, Percentile: 70, Tau: 0.3, Kappa: 5}
-	f := cli.NewFlagSet("x", "", "")
-	f.Add(&r.Settings)
-	if err := f.Parse([]string{"-adjacency", "hard", "-random-walk", "-theta-gradient", "-on-h", "-center", "-sum", "-warmup", "7"}, io.Discard); err != nil {
+	var s training.Settings
+	args := "-adjacency hard -random-walk -theta-gradient -on-h -center -sum -warmup 7 -beta auto:0.1 -percentile 70 -tau 0.3 -kappa 5"
+	if err := flags(t, &s, nil, strings.Fields(args)...); err != nil {
 		t.Fatal(err)
 	}
 	want := specmatch.Objective{
-		Contrast: specmatch.InfoNCE{Temperature: 0.3, Sum: true},
+		Contrast: specmatch.InfoNCE{Tau: 0.3, Sum: true},
 		Match:    specmatch.LaplacianMatch{Adjacency: specmatch.Hard, Kappa: 5, RandomWalk: true, Percentile: 70, ThresholdGradient: true},
 		OnH:      true, Center: true,
-		Beta: specmatch.BetaSchedule{Beta: 0.5, Ratio: 0.1, WarmupSteps: 7},
+		Beta: specmatch.Beta{Ratio: 0.1}, Warmup: 7,
 	}
-	if d := gocmp.Diff(want, r.Objective()); d != "" {
+	if d := gocmp.Diff(want, method.Objective(s.Options)); d != "" {
 		t.Error(d)
+	}
+	if err := flags(t, &s, nil, "-p", "60"); err != nil || method.Percentile.Of(s.Options) != 60 {
+		t.Errorf("the old name of -percentile: %v, %v", method.Percentile.Of(s.Options), err)
 	}
 }
 
 // TestRatio: 0, which is the usual ratio for package augment, is not accepted as one.
 func TestRatio(t *testing.T) {
 	for arg, ok := range map[string]bool{"0": false, "1.1": false, "-0.1": false, "NaN": false, "0.01": true, "1": true} {
-		s := pretrain.DefaultSettings()
-		f := cli.NewFlagSet("x", "", "")
-		f.Add(&s)
-		if err := f.Parse([]string{"-ratio", arg}, io.Discard); (err == nil) != ok {
+		if err := flags(t, new(training.Settings), nil, "-ratio", arg); (err == nil) != ok {
 			t.Errorf("-ratio %s: %v", arg, err)
 		}
 	}
@@ -104,15 +107,23 @@ func TestRatio(t *testing.T) {
 
 // TestPolicy: "auto" is resolved by data set, and what else is asked for stays.
 func TestPolicy(t *testing.T) {
+	policy := func(r *training.Run) string {
+		s, err := r.Setup(nil).Complete()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return method.Policy.Of(s.Options)
+	}
 	r := newRun(t, method.InfoNCE)
 	for _, name := range []string{"PROTEINS", "REDDIT-BINARY"} {
 		r.Dataset.Name = name
-		if want, _ := augment.PolicyFor(name); r.Policy() != want {
-			t.Errorf("the augmentations of %s are %s, want %s", name, r.Policy(), want)
+		if want, _ := augment.PolicyFor(name); policy(r) != want {
+			t.Errorf("the augmentations of %s are %s, want %s", name, policy(r), want)
 		}
 	}
-	if r.Settings.Policy = "dropN"; r.Policy() != "dropN" {
-		t.Errorf("-policy dropN is %s", r.Policy())
+	r.Settings.Options = method.Options{"policy": "dropN"}
+	if policy(r) != "dropN" {
+		t.Errorf("-policy dropN is %s", policy(r))
 	}
 }
 
@@ -130,17 +141,17 @@ func TestBatches(t *testing.T) {
 	semi := view(augment.ImplSemi, 0.3)
 	for name, c := range map[string]struct {
 		method string
-		change func(r *pretrain.Run)
+		change func(r *training.Run)
 		views  []augment.Augmentation
 		order  augment.Order
 	}{
-		"specmatch":            {method.SpecMatch, func(*pretrain.Run) {}, []augment.Augmentation{intended, intended}, augment.Reshuffle},
-		"graphcl, its code":    {method.GraphCL, func(*pretrain.Run) {}, []augment.Augmentation{augment.Identity{SelfLoops: true}, view(augment.ImplUnsupervised, 0)}, augment.ShuffleOnce},
-		"graphcl, as intended": {method.GraphCL, func(r *pretrain.Run) { r.Settings.GraphCLCode = false }, []augment.Augmentation{raw, intended}, augment.Reshuffle},
-		"graphcl, semi":        {method.GraphCL, func(r *pretrain.Run) { r.Regime = method.SemiSupervised }, []augment.Augmentation{semi, semi}, augment.Reshuffle},
+		"specmatch":            {method.SpecMatch, func(*training.Run) {}, []augment.Augmentation{intended, intended}, augment.Reshuffle},
+		"graphcl, its code":    {method.GraphCL, func(*training.Run) {}, []augment.Augmentation{augment.Identity{SelfLoops: true}, view(augment.ImplUnsupervised, 0)}, augment.ShuffleOnce},
+		"graphcl, as intended": {method.GraphCL, func(r *training.Run) { r.Settings.Options["graphcl-code"] = false }, []augment.Augmentation{raw, intended}, augment.Reshuffle},
+		"graphcl, semi":        {method.GraphCL, func(r *training.Run) { r.Regime = method.SemiSupervised }, []augment.Augmentation{semi, semi}, augment.Reshuffle},
 	} {
 		r := newRun(t, c.method)
-		r.Settings.Policy, r.Settings.Ratio = "dropN", 0.3
+		r.Settings.Options = method.Options{"policy": "dropN", "ratio": 0.3}
 		c.change(r)
 		want := &augment.Loader{Graphs: r.Dataset.Graphs, Batch: 10, Order: c.order, Collator: augment.Collator{Views: c.views, Seed: 3}}
 		l := learner(t, r, cpu.New(tensor.Float32))
@@ -226,14 +237,6 @@ func TestTrain(t *testing.T) {
 	if first, last := out.Epochs[0]["loss"], out.Epochs[2]["loss"]; last >= first {
 		t.Errorf("the loss went from %v to %v", first, last)
 	}
-	result, err := r.Evaluate(t.Context(), l, "linear", 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a := result.Mean; !(a > 0.2 && a <= 1) {
-		t.Errorf("accuracy %v", a)
-	}
-
 	// What is saved is what was trained.
 	if err := r.Save(dir.Path, l, len(out.Epochs)); err != nil {
 		t.Fatal(err)
@@ -296,96 +299,6 @@ func TestLearningRate(t *testing.T) {
 	}
 }
 
-// TestEvaluate: the folds are those of the seed, and the embeddings are the
-// learner's, which for GraphCL's code are those of graphs with self-loops.
-func TestEvaluate(t *testing.T) {
-	be := cpu.New(tensor.Float64)
-	const nfolds = 3
-	evaluate := func(r *pretrain.Run, loops bool, seed uint32) float64 {
-		e := learner(t, r, be).Model.Encoder
-		folds, err := dataset.StratifiedKFold(r.Dataset.Labels(), nfolds, true, seed)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h, err := gnn.Embed(t.Context(), be, e, r.Dataset.Graphs, func(b *graph.Batch, g *graph.Graph) {
-			augment.Identity{SelfLoops: loops}.Append(b, g, nil, new(augment.Workspace))
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		data := eval.Data{X: h, Dim: e.Width(), Y: r.Dataset.Labels()}
-		result, err := eval.Evaluate(t.Context(), eval.Linear, data, folds, eval.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return 100 * result.Mean
-	}
-	for _, name := range []string{method.InfoNCE, method.GraphCL} {
-		r := newRun(t, name)
-		plain, looped := evaluate(r, false, 3), evaluate(r, true, 3)
-		if other := evaluate(r, false, 1); plain == looped || plain == other {
-			t.Fatalf("accuracies %v, %v and %v do not tell folds or loops apart", plain, looped, other)
-		}
-		want := plain
-		if name == method.GraphCL {
-			want = looped
-		}
-		result, err := r.Evaluate(t.Context(), learner(t, r, be), "linear", nfolds)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := 100 * result.Mean; got != want {
-			t.Errorf("%s: accuracy %v, want %v", name, got, want)
-		}
-	}
-}
-
-// TestCheck: what evaluation would refuse is refused before training.
-func TestCheck(t *testing.T) {
-	protocol := cli.Protocol{Protocols: []string{"linear"}, Folds: 5}
-	if err := pretrain.Check([]*pretrain.Run{newRun(t, method.InfoNCE)}, protocol); err != nil {
-		t.Error(err)
-	}
-	for want, change := range map[string]func(r *pretrain.Run, protocol *cli.Protocol){
-		"motifs in 31 folds":                     func(_ *pretrain.Run, protocol *cli.Protocol) { protocol.Folds = 31 },
-		"motifs in 5 folds: eval: all 30 points": func(r *pretrain.Run, _ *cli.Protocol) { setClasses(r.Dataset, func(int) int { return 0 }) },
-		"motifs in 5 folds: eval: outer fold":    func(r *pretrain.Run, _ *cli.Protocol) { setClasses(r.Dataset, func(k int) int { return min(1, k/29) }) },
-	} {
-		r, protocol := newRun(t, method.InfoNCE), protocol
-		change(r, &protocol)
-		if err := pretrain.Check([]*pretrain.Run{newRun(t, method.InfoNCE), r}, protocol); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %s", err, want)
-		}
-	}
-}
-
-// setClasses gives graph k of a set the class class(k).
-func setClasses(ds *dataset.Dataset, class func(k int) int) {
-	ds.Classes = 0
-	for k, g := range ds.Graphs {
-		g.Class = class(k)
-		ds.Classes = max(ds.Classes, g.Class+1)
-	}
-}
-
-func TestCurve(t *testing.T) {
-	history := func(losses ...float64) (epochs []train.Metrics) {
-		for _, l := range losses {
-			epochs = append(epochs, train.Metrics{"loss_c": l, "loss": 100 * l})
-		}
-		return epochs
-	}
-	want := plot.Series{Name: "a", X: []float64{1, 2}, Y: []float64{2, 6}, Err: []float64{math.Sqrt2, 0}}
-	if d := gocmp.Diff(want, pretrain.Curve("a", [][]train.Metrics{history(1, 6), history(3, 6)}, "loss_c")); d != "" {
-		t.Error(d)
-	}
-	for name, runs := range map[string][][]train.Metrics{"runs without training": {nil}, "runs without the metric": {{{"loss": 1}}}} {
-		if s := pretrain.Curve("a", runs, "loss_c"); len(s.X) != 0 {
-			t.Errorf("%s have a curve: %v", name, s)
-		}
-	}
-}
-
 // TestOwnRecipes: a method trains as its paper does, unless all are to train alike.
 func TestOwnRecipes(t *testing.T) {
 	for _, m := range method.All(method.Unsupervised) {
@@ -405,7 +318,7 @@ func TestOwnRecipes(t *testing.T) {
 			}
 		}
 	}
-	s := pretrain.DefaultSettings()
+	s := training.Settings{OwnRecipes: true}
 	if note := s.Note(method.Unsupervised, []string{method.GraphCL, "simgrace"}); note != " By recipes of their own: SimGRACE: 5 layers." {
 		t.Error(note)
 	}
@@ -414,38 +327,12 @@ func TestOwnRecipes(t *testing.T) {
 	}
 }
 
-// TestShares: bands lie one upon the other and fill what they have together.
-func TestShares(t *testing.T) {
-	runs := [][]train.Metrics{
-		{{"p_a": .5, "p_b": .5, "loss": 7}, {"p_a": 0, "p_b": 1}},
-		{{"p_a": .1, "p_b": .9, "loss": 7}, {"p_a": .2, "p_b": .8}},
-	}
-	want := []plot.Series{
-		{Name: "a", X: []float64{1, 2}, Y: []float64{.15, .05}, Err: []float64{.15, .05}},
-		{Name: "b", X: []float64{1, 2}, Y: []float64{.65, .55}, Err: []float64{.35, .45}},
-	}
-	if d := gocmp.Diff(want, pretrain.Shares(runs, "p_"), cmpopts.EquateApprox(0, 1e-12)); d != "" {
-		t.Error(d)
-	}
-	pairs := [][]train.Metrics{{{"p_a_a": .25, "p_a_b": .25, "p_b_a": .5}}}
-	want = []plot.Series{
-		{Name: "a", X: []float64{1}, Y: []float64{.3125}, Err: []float64{.3125}},
-		{Name: "b", X: []float64{1}, Y: []float64{.8125}, Err: []float64{.1875}},
-	}
-	if d := gocmp.Diff(want, pretrain.Shares(pairs, "p_"), cmpopts.EquateApprox(0, 1e-12)); d != "" {
-		t.Error(d)
-	}
-	if pretrain.Shares(runs, "q_") != nil {
-		t.Error("bands of nothing")
-	}
-}
-
 // TestProvenance: a model says every switch that it was trained with, but no other
 // method's, and the sums of its data.
 func TestProvenance(t *testing.T) {
 	be := cpu.New(tensor.Float64)
 	r := newRun(t, "simgrace")
-	r.Settings.SimGRACE.Eta, r.Settings.RawStatistics = 0.7, true
+	r.Settings.Options = method.Options{"simgrace-eta": 0.7, "raw-statistics": true}
 	r.Dataset.Sums = map[string]string{"b": "02", "a": "01"}
 	m, err := learner(t, r, be).Trained(r.Dataset, 3)
 	if err != nil {
@@ -474,24 +361,6 @@ func TestProvenance(t *testing.T) {
 	}
 }
 
-// TestSettings: what a method says that it reads are flags, of the same default.
-func TestSettings(t *testing.T) {
-	for _, regime := range []method.Regime{method.Unsupervised, method.SemiSupervised, method.Transfer} {
-		f, s, loss := cli.NewFlagSet("x", "", ""), pretrain.DefaultSettings(), cli.Loss{Beta: cli.Beta{Weight: 0.05}, Percentile: 80, Kappa: 10}
-		loss.Tau = method.DefaultOptions(regime).Objective.Contrast.Temperature
-		recipe := cli.Recipe{Batch: 128, LR: 0.01}
-		f.Add(&s, &loss, &recipe)
-		s.RegisterMethods(f, regime, nil)
-		for _, m := range method.All(regime) {
-			for name, v := range m.Settings(method.Setup{Regime: regime, Policy: "auto", Ratio: 0.2}) {
-				if fl := f.Lookup(name); fl == nil || fl.Value.String() != v {
-					t.Errorf("%s, %s reads %s %s, the flag is %+v", regime, m.Name, name, v, fl)
-				}
-			}
-		}
-	}
-}
-
 // TestUnread: a flag that none of the methods reads is a mistake.
 func TestUnread(t *testing.T) {
 	for _, c := range []struct {
@@ -507,15 +376,14 @@ func TestUnread(t *testing.T) {
 		{"-policy random3", []string{"none", "joao"}, ""},
 		{"-policy random3 -cuco-inverted", []string{"cuco"}, "-policy has no effect on cuco"},
 		{"-p 50", []string{"cuco", "ema"}, ""},
-		{"-p 50", []string{"cuco"}, "-p has no effect on cuco"},
+		{"-p 50", []string{"cuco"}, "-percentile has no effect on cuco"},
+		{"-joao-gamma 0.2", []string{"graphcl"}, "-joao-gamma has no effect on graphcl"},
+		{"-mssgcl-global 0.2", []string{"mssgcl"}, "want both above 0"},
 		{"-raw-statistics -joao-probe-moves", []string{"joao"}, "want one of them"},
 		{"-self-loops", []string{"infonce", "graphcl"}, "-self-loops gives GraphCL's raw graphs a second one"},
 		{"-self-loops -graphcl-code=false", []string{"infonce", "graphcl"}, ""},
 	} {
-		f, s, loss := cli.NewFlagSet("unsupervised", "", ""), pretrain.DefaultSettings(), cli.Loss{Tau: 0.2, Percentile: 80, Kappa: 10}
-		f.Add(&s, &loss)
-		s.RegisterMethods(f, method.Unsupervised, func() []string { return c.methods })
-		err := f.Parse(strings.Fields(c.args), io.Discard)
+		err := flags(t, new(training.Settings), c.methods, strings.Fields(c.args)...)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s of %s: %v, want %q", c.args, c.methods, err, c.want)
 		}

@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"reflect"
+
+	"encoding/json"
+
+	"github.com/specmatch/specmatch/specmatch/setting"
+)
+
+// Settings defines a flag for every setting, with its default for a kind of experiment, and a
+// hidden one for its old name. The values, which must not be nil, hold the setting's value from
+// then on: what they have now is the default.
+func (f *FlagSet) Settings(values setting.Values, kind string, settings ...setting.Setting) {
+	for _, s := range settings {
+		if _, ok := values[s.Name()]; !ok {
+			values[s.Name()] = s.Default(kind)
+		}
+		value := &settingValue{s, values}
+		f.Var(value, s.Name(), s.Usage())
+		if old := s.OldName(); old != "" {
+			f.FlagSet.Var(value, old, "")
+			f.oldNames[old] = s.Name()
+		}
+	}
+}
+
+// settingValue is a flag that sets the value of a setting.
+type settingValue struct {
+	setting setting.Setting
+	values  setting.Values
+}
+
+// String returns the value as the command line would have it.
+func (v *settingValue) String() string {
+	if v.setting == nil { // package flag asks a zero value for its default
+		return ""
+	}
+	return fmt.Sprint(v.Get())
+}
+
+func (v *settingValue) Set(text string) error {
+	parsed, err := v.setting.Parse(text)
+	if err == nil {
+		v.values[v.setting.Name()] = parsed
+	}
+	return err
+}
+
+func (v *settingValue) Get() any { return v.values[v.setting.Name()] }
+
+// IsBoolFlag reports whether the flag alone means true.
+func (v *settingValue) IsBoolFlag() bool {
+	_, ok := v.Get().(bool)
+	return ok
+}
+
+// VisitAll calls visit for every flag in the order of names, old names left out.
+func (f *FlagSet) VisitAll(visit func(*flag.Flag)) {
+	f.FlagSet.VisitAll(func(fl *flag.Flag) {
+		if _, old := f.oldNames[fl.Name]; !old {
+			visit(fl)
+		}
+	})
+}
+
+// givenNames returns the names of the flags that have been set, by whatever name.
+func (f *FlagSet) givenNames() map[string]bool {
+	given := map[string]bool{}
+	f.Visit(func(fl *flag.Flag) {
+		name := fl.Name
+		if current, old := f.oldNames[name]; old {
+			name = current
+		}
+		given[name] = true
+	})
+	return given
+}
+
+// renamed returns the flags of an earlier run by their names of today.
+func (f *FlagSet) renamed(flags map[string]json.RawMessage) map[string]json.RawMessage {
+	flags = maps.Clone(flags)
+	for old, name := range f.oldNames {
+		if value, ok := flags[old]; ok {
+			delete(flags, old)
+			flags[name] = value
+		}
+	}
+	return flags
+}
+
+// Description describes a flag for other programs.
+type Description struct {
+	Name    string          `json:"name"`
+	Old     string          `json:"old,omitempty"` // its former name
+	Type    string          `json:"type"`          // bool, int, float, list or text
+	Default json.RawMessage `json:"default"`
+	Usage   string          `json:"usage"`
+	Group   string          `json:"group,omitempty"` // "method" for the settings of methods
+}
+
+// Describe describes the flags, with the values that they have now as the defaults.
+func (f *FlagSet) Describe() (all []Description) {
+	f.VisitAll(func(fl *flag.Flag) {
+		_, usage := flag.UnquoteUsage(fl)
+		d := Description{Name: fl.Name, Type: typeOf(fl.Value), Default: Resolved(fl), Usage: usage}
+		if _, ok := fl.Value.(*settingValue); ok {
+			d.Group = "method"
+		}
+		for old, name := range f.oldNames {
+			if name == fl.Name {
+				d.Old = old
+			}
+		}
+		all = append(all, d)
+	})
+	return all
+}
+
+func typeOf(v flag.Value) string {
+	g, ok := v.(flag.Getter)
+	if !ok {
+		return "text"
+	}
+	switch kind := reflect.ValueOf(g.Get()).Kind(); kind {
+	case reflect.Bool:
+		return "bool"
+	case reflect.Int:
+		return "int"
+	case reflect.Float64:
+		return "float"
+	case reflect.Slice:
+		return "list"
+	}
+	return "text"
+}

@@ -1,0 +1,102 @@
+package method
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
+	"github.com/specmatch/specmatch/gnn/random"
+	"github.com/specmatch/specmatch/specmatch"
+	"github.com/specmatch/specmatch/specmatch/setting"
+)
+
+// Setup is what a method learns from, and how.
+type Setup struct {
+	Backend backend.Backend
+	Regime  Regime // "" is Unsupervised
+	Encoder gnn.Architecture
+	Graphs  []*graph.Graph
+	// Dataset is the name of the data set, by which the policy "auto" chooses augmentations.
+	Dataset string
+	// SMILES are those of the graphs, and Standard is what is done to a molecule before it is
+	// looked at; for methods that need Molecules.
+	SMILES   []string
+	Standard feature.Standardisation
+	Batch    int     // graphs in a mini-batch; 0 is 128
+	Rate     float64 // learning rate of Adam; 0 is 0.01
+	Seed     uint64  // of weights, batches and views
+	// Options are the settings that do not have their defaults, such as "kappa": 5.
+	Options Options
+}
+
+// Options are values of settings by name. The values of settings that a method does not read have
+// no effect.
+type Options = setting.Values
+
+// selfLoops is read by all methods of the unsupervised regime.
+var selfLoops = setting.Flag("self-loops", "every node is its own neighbour as well, in raw graphs and in views, as in the graphs that the codes of\nJOAO, SimGRACE, MSSGCL and CuCo load")
+
+// The purposes of a learner's random streams, besides those of its views.
+const (
+	purposeInit random.Purpose = 1<<32 + iota
+	_
+	purposeTask
+)
+
+// Complete returns the setup without gaps: with defaults in place of what is zero or absent, and
+// with values of all settings.
+func (s Setup) Complete() (Setup, error) {
+	s.Regime = cmp.Or(s.Regime, Unsupervised)
+	s.Batch = cmp.Or(s.Batch, 128)
+	s.Rate = cmp.Or(s.Rate, 0.01)
+	var declared []setting.Setting
+	for _, m := range methods {
+		declared = append(declared, m.Settings...)
+	}
+	declared = append(declared, rawStatistics, selfLoops)
+	options, err := s.Options.Resolved(declared, string(s.Regime))
+	if err != nil {
+		return s, fmt.Errorf("method: %w", err)
+	}
+	if Policy.Of(options) == PolicyAuto {
+		options[Policy.Name()], _ = augment.PolicyFor(s.Dataset)
+	}
+	s.Options = options
+	return s, nil
+}
+
+// NewEncoder returns an encoder with the initial weights that all learners of the
+// seed share, and the random stream that drew them, from which a method draws the
+// weights that it adds.
+func (s Setup) NewEncoder() (gnn.Encoder, *rand.Rand, error) {
+	s, err := s.Complete()
+	if err != nil {
+		return nil, nil, err
+	}
+	architecture := s.Encoder
+	if selfLoops.Of(s.Options) {
+		architecture.Eps = 1
+	}
+	rng := random.Stream(s.Seed, purposeInit, 0, 0)
+	e, err := architecture.New(s.Backend, rng)
+	return e, rng, err
+}
+
+// newModel is NewEncoder with a projection head on the encoder.
+func (s Setup) newModel() (*specmatch.Model, *rand.Rand, error) {
+	e, rng, err := s.NewEncoder()
+	if err != nil {
+		return nil, nil, err
+	}
+	return specmatch.NewModel(s.Backend, e, rng), rng, nil
+}
+
+// loader returns mini-batches of the graphs in views by the augmentations.
+func (s Setup) loader(views ...augment.Augmentation) *augment.Loader {
+	return &augment.Loader{Graphs: s.Graphs, Batch: s.Batch, Collator: augment.Collator{Views: views, Seed: s.Seed}}
+}
