@@ -105,29 +105,36 @@ func (p *Page) WriteHTML(w io.Writer) error {
 	return err
 }
 
+// pageData is what the template of a page shows.
+type pageData struct {
+	Title    string
+	Style    template.CSS
+	Sections []pageSection
+}
+
+// pageSection is a section of a page, with the legend of the series that its charts draw.
+type pageSection struct {
+	ID, Title, Note string
+	Legend          []legendEntry
+	Parts           []pagePart
+}
+
+type legendEntry struct{ Class, Index, Swatch, Name any }
+
+// pagePart is a block of a section, rendered.
+type pagePart struct {
+	Title   string
+	Folded  bool
+	Table   template.HTML
+	Charts  []template.HTML
+	Figures []figure
+	Text    string
+}
+
 // html returns the page with curves of that many metrics, of that many points each.
 func (p *Page) html(points, metrics int) ([]byte, error) {
 	p.series = nil
-	type part struct {
-		Title  string
-		Folded bool
-		Table  template.HTML
-		Charts []template.HTML
-
-		Figures []figure
-		Text    string
-	}
-	type entry struct{ Class, Index, Swatch, Name any }
-	type pageSection struct {
-		ID, Title, Note string
-		Legend          []entry
-		Parts           []part
-	}
-	data := struct {
-		Title    string
-		Style    template.CSS
-		Sections []pageSection
-	}{Title: p.Title, Style: template.CSS(plot.InlineStyle())}
+	data := pageData{Title: p.Title, Style: template.CSS(plot.InlineStyle())}
 	for _, s := range p.sections {
 		blocks := s.blocks
 		note := s.note
@@ -142,49 +149,9 @@ func (p *Page) html(points, metrics int) ([]byte, error) {
 				blocks = blocks[:metrics]
 			}
 		}
-		var used []int
 		out := pageSection{ID: strings.ToLower(s.title), Title: s.title, Note: note}
-		for _, b := range blocks {
-			q := part{
-				Title:   b.title,
-				Folded:  b.folded,
-				Figures: b.figures,
-				Text:    b.text,
-			}
-			if b.table != nil {
-				var text bytes.Buffer
-				if err := b.table.WriteHTML(&text); err != nil {
-					return nil, err
-				}
-				q.Table = template.HTML(text.String())
-			}
-			for _, c := range b.charts {
-				svg, err := plot.Inline(c, func(name string) int {
-					i := p.look(name)
-					if _, dots := c.(plot.Dots); !dots && !slices.Contains(used, i) {
-						used = append(used, i)
-					}
-					return i
-				})
-				if err != nil { // nothing in it can be drawn
-					continue
-				}
-				q.Charts = append(q.Charts, template.HTML(svg))
-			}
-			if q.Table != "" || q.Charts != nil || q.Figures != nil || q.Text != "" {
-				out.Parts = append(out.Parts, q)
-			}
-		}
-		for _, i := range used {
-			out.Legend = append(out.Legend, entry{
-				plot.Class(i),
-				i,
-				template.HTML(
-					`<svg width="28" height="8"><path d="M0 4H28" stroke="var(--c)" stroke-width="2.5"` +
-						plot.Dashes(i) + `/></svg>`,
-				),
-				p.series[i],
-			})
+		if err := p.render(&out, blocks); err != nil {
+			return nil, err
 		}
 		if out.Parts != nil || len(note) > len(s.note) {
 			data.Sections = append(data.Sections, out)
@@ -198,6 +165,49 @@ func (p *Page) html(points, metrics int) ([]byte, error) {
 	return b.Bytes(), err
 }
 
+// render adds the blocks that show something to a section, and its legend.
+func (p *Page) render(section *pageSection, blocks []block) error {
+	var used []int // the series that lines of the section draw
+	for _, b := range blocks {
+		part := pagePart{
+			Title:   b.title,
+			Folded:  b.folded,
+			Figures: b.figures,
+			Text:    b.text,
+		}
+		if b.table != nil {
+			var text bytes.Buffer
+			if err := b.table.WriteHTML(&text); err != nil {
+				return err
+			}
+			part.Table = template.HTML(text.String())
+		}
+		for _, c := range b.charts {
+			svg, err := plot.Inline(c, func(name string) int {
+				i := p.look(name)
+				if _, dots := c.(plot.Dots); !dots && !slices.Contains(used, i) {
+					used = append(used, i)
+				}
+				return i
+			})
+			if err != nil { // nothing in it can be drawn
+				continue
+			}
+			part.Charts = append(part.Charts, template.HTML(svg))
+		}
+		if part.Table != "" || part.Charts != nil || part.Figures != nil || part.Text != "" {
+			section.Parts = append(section.Parts, part)
+		}
+	}
+	for _, i := range used {
+		swatch := `<svg width="28" height="8"><path d="M0 4H28" stroke="var(--c)" stroke-width="2.5"` +
+			plot.Dashes(i) + `/></svg>`
+		section.Legend = append(section.Legend, legendEntry{plot.Class(i), i, template.HTML(swatch), p.series[i]})
+	}
+	return nil
+}
+
+// look returns the number of the series of a name, which all charts of the page share.
 func (p *Page) look(name string) int {
 	i := slices.Index(p.series, name)
 	if i < 0 {

@@ -183,34 +183,7 @@ func (q Tape) Trace() (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	for k, v := range vars {
-		c := &r.calls[k]
-		n := Node{
-			Op:     c.op,
-			Name:   c.symbol,
-			Line:   c.at.Line,
-			Column: c.at.Column,
-			OK:     true,
-		}
-		if v == nil {
-			n.Op = ""
-		} else {
-			n.Matrix = Matrix{v.Rows(), v.Cols(), v.Data()}
-			n.Entry = v.NeedsGrad()
-		}
-		for _, a := range c.args {
-			number := a.number
-			if a.number == nil && a.ref == mean {
-				f := 1 / float64(vars[r.calls[c.args[0].ref].args[0].ref].Value().Len())
-				number = &f
-			}
-			n.Args = append(n.Args, Arg{a.ref, number})
-		}
-		if c.op == "Detach" {
-			r.frozen[k] = n.Values
-		}
-		tr.Nodes = append(tr.Nodes, n)
-	}
+	tr.Nodes = r.nodes(vars)
 	result := vars[len(vars)-1]
 	switch {
 	case !result.Value().Is(1, 1):
@@ -242,13 +215,55 @@ func (q Tape) Trace() (*Trace, error) {
 	if failed != nil {
 		tr.Message = failed.Error()
 	}
+	r.check(tr, grads, used, failed != nil)
+	q.descend(r, tr, used)
+	return tr, nil
+}
+
+// nodes returns the values on the tape, for the page.
+func (r *run) nodes(vars []*variable) []Node {
+	var nodes []Node
+	for k, v := range vars {
+		c := &r.calls[k]
+		n := Node{
+			Op:     c.op,
+			Name:   c.symbol,
+			Line:   c.at.Line,
+			Column: c.at.Column,
+			OK:     true,
+		}
+		if v == nil {
+			n.Op = ""
+		} else {
+			n.Matrix = Matrix{v.Rows(), v.Cols(), v.Data()}
+			n.Entry = v.NeedsGrad()
+		}
+		for _, a := range c.args {
+			number := a.number
+			if a.number == nil && a.ref == mean {
+				f := 1 / float64(vars[r.calls[c.args[0].ref].args[0].ref].Value().Len())
+				number = &f
+			}
+			n.Args = append(n.Args, Arg{a.ref, number})
+		}
+		if c.op == "Detach" {
+			r.frozen[k] = n.Values
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes
+}
+
+// check compares the gradients of all inputs of the tape with central differences, and notes the
+// inputs that differ; where the walk back has failed, those that are used.
+func (r *run) check(tr *Trace, grads map[int]Numbers, used []bool, failed bool) {
 	for k := range tr.Nodes {
 		n := &tr.Nodes[k]
-		if failed != nil && k < len(Inputs) && used[k] {
+		if failed && k < len(Inputs) && used[k] {
 			tr.Caught = append(tr.Caught, n.Name)
 		}
 		n.Grad = grads[k]
-		if !n.Entry || n.Grad == nil || failed != nil {
+		if !n.Entry || n.Grad == nil || failed {
 			continue
 		}
 		n.Numeric = central(n.Values, func(v Numbers) float64 { return r.loss(k, v) })
@@ -260,8 +275,6 @@ func (q Tape) Trace() (*Trace, error) {
 			tr.Caught = append(tr.Caught, n.Name)
 		}
 	}
-	q.descend(r, tr, used)
-	return tr, nil
 }
 
 func (r *run) leaf(t *autodiff.Tape) func(i int) *variable {

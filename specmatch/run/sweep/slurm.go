@@ -58,52 +58,8 @@ func (s *Sweep) Submit(stdout io.Writer, tasks []Task, o Slurm, last []string) e
 	if strings.Contains(dir, `\`) { // turns patterns off
 		return fmt.Errorf("%s: Slurm cannot write logs to a folder with a \\ in its name", dir)
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := s.writeScripts(dir, folder, tasks, o, last); err != nil {
 		return err
-	}
-	var lines, gather strings.Builder
-	for _, t := range tasks {
-		lines.WriteString(s.command(t) + "\n")
-	}
-	for _, t := range s.Gather() {
-		gather.WriteString(s.command(t) + "\n")
-	}
-	gather.WriteString(quote(last) + "\n")
-	head := func(name, log string, more ...string) string {
-		options := append([]string{
-			"--job-name=" + name,
-			"--chdir=" + folder,
-			"--output=" + filepath.Join(strings.ReplaceAll(dir, "%", "%%"), log),
-			"--open-mode=append",
-			"--requeue",
-			"--cpus-per-task=" + fmt.Sprint(max(1, o.CPUs)),
-			"--time=" + o.Time,
-			"--mem=" + o.Memory,
-		}, more...)
-		if o.Partition != "" {
-			options = append(options, "--partition="+o.Partition)
-		}
-		head := "#!/bin/bash\n"
-		for _, option := range options {
-			head += "#SBATCH " + quote([]string{option}) + "\n"
-		}
-		return head
-	}
-	texts := map[string]string{
-		"tasks": lines.String(),
-		// exec, so that signals reach the program, which then saves what it does.
-		"array.sh": head("sweep", "%a.log", fmt.Sprintf("--array=0-%d", len(tasks)-1)) +
-			"eval \"exec $(sed -n \"$((SLURM_ARRAY_TASK_ID + 1))p\" " +
-			quote([]string{filepath.Join(dir, "tasks")}) + ")\"\n",
-		"gather.sh": head("sweep-gather", "gather.log") + "set -e\n" + gather.String(),
-	}
-	for name, text := range texts {
-		if err := files.Write(filepath.Join(dir, name), func(w io.Writer) error {
-			_, err := io.WriteString(w, text)
-			return err
-		}); err != nil {
-			return err
-		}
 	}
 	array, err := sbatch(filepath.Join(dir, "array.sh"))
 	if err != nil {
@@ -115,19 +71,74 @@ func (s *Sweep) Submit(stdout io.Writer, tasks []Task, o Slurm, last []string) e
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(
-		stdout,
-		"job %s: %d tasks, each with --time=%s --mem=%s\n"+
-			"job %s: puts them together afterwards\n"+
-			"logs and scripts: %s\n",
-		array,
-		len(tasks),
-		o.Time,
-		o.Memory,
-		after,
-		dir,
-	)
+	_, err = fmt.Fprintf(stdout, "job %s: %d tasks, each with --time=%s --mem=%s\n", array, len(tasks), o.Time, o.Memory)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "job %s: puts them together afterwards\nlogs and scripts: %s\n", after, dir)
 	return err
+}
+
+// writeScripts writes the tasks, a command a line, and the scripts of the two jobs into dir. The
+// jobs run in folder.
+func (s *Sweep) writeScripts(dir, folder string, tasks []Task, o Slurm, last []string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	var lines, gather strings.Builder
+	for _, t := range tasks {
+		lines.WriteString(s.command(t) + "\n")
+	}
+	for _, t := range s.Gather() {
+		gather.WriteString(s.command(t) + "\n")
+	}
+	gather.WriteString(quote(last) + "\n")
+	logs := strings.ReplaceAll(dir, "%", "%%") + string(filepath.Separator)
+	array := o.header(
+		"sweep", folder, logs+"%a.log", fmt.Sprintf("--array=0-%d", len(tasks)-1),
+	)
+	// exec, so that signals reach the program, which then saves what it does.
+	array += "eval \"exec $(sed -n \"$((SLURM_ARRAY_TASK_ID + 1))p\" " +
+		quote([]string{filepath.Join(dir, "tasks")}) + ")\"\n"
+	texts := map[string]string{
+		"tasks":    lines.String(),
+		"array.sh": array,
+		"gather.sh": o.header("sweep-gather", folder, logs+"gather.log") +
+			"set -e\n" + gather.String(),
+	}
+	for name, text := range texts {
+		err := files.Write(filepath.Join(dir, name), func(w io.Writer) error {
+			_, err := io.WriteString(w, text)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// header returns the first lines of a job's script: its options.
+func (o Slurm) header(name, folder, log string, more ...string) string {
+	options := append([]string{
+		"--job-name=" + name,
+		"--chdir=" + folder,
+		"--output=" + log,
+		"--open-mode=append",
+		"--requeue",
+		"--cpus-per-task=" + fmt.Sprint(max(1, o.CPUs)),
+		"--time=" + o.Time,
+		"--mem=" + o.Memory,
+	}, more...)
+	if o.Partition != "" {
+		options = append(options, "--partition="+o.Partition)
+	}
+	var b strings.Builder
+	b.WriteString("#!/bin/bash\n")
+	for _, option := range options {
+		b.WriteString("#SBATCH " + quote([]string{option}) + "\n")
+	}
+	return b.String()
 }
 
 func (s *Sweep) command(t Task) string { return quote(append([]string{s.Program}, s.args(t)...)) }
