@@ -60,6 +60,7 @@ var faults = []struct{ fault, tests string }{
 	{"graphs behind </graphml>", "gnn/dataset/records TestGraphML"},
 	{"labels of nodes that are texts", "gnn/dataset/records TestTextLabels, gnn/dataset TestTextLabels"},
 	{"graphs of Neo4j and of Hugging Face", "gnn/dataset/records TestNeo4j, gnn/dataset/records TestHuggingFace"},
+	{"folders of the Open Graph Benchmark", "gnn/dataset/records TestOGB"},
 	{"bytes of fixed length in Parquet, UTF-16 without a mark", "gnn/dataset/parquet TestTypes, gnn/dataset/internal/textfile TestEncodings"},
 	{"lengths inside the pages of Parquet", "gnn/dataset/parquet TestMutatedParquet, gnn/dataset/parquet TestCheckRuns"},
 	{"rings depend on the order of the atoms; a fullerene", "gnn/molecule TestRings, gnn/molecule TestRingBounds, gnn/molecule/descriptor TestRDKit"},

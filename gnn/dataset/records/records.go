@@ -23,7 +23,9 @@
 //     writes one. Nodes may have a key "label" or "labels", a whole number or a text, and
 //     keys that are attributes, named like those of a table of edges. Fields are the keys of
 //     graphs, and "id". Keys stand before the first graph.
-//   - .zip or a folder: a set in TUDataset's format, with its attributes. Fields are "class",
+//   - a folder with raw/num-node-list.csv.gz: a set of the Open Graph Benchmark. Fields are
+//     "y", or "y1", "y2" … for several tasks, and "split".
+//   - .zip or another folder: a set in TUDataset's format, with its attributes. Fields are "class",
 //     or "class1", "class2" … where graphs have several labels, and "attribute" or
 //     "attribute1" … for regression targets.
 //
@@ -146,6 +148,7 @@ const (
 	JSONL   = "jsonl"   // a graph a line, as a JSON object
 	GraphML = "graphml" // graphs in XML
 	TU      = "tu"      // TUDataset's archive or folder
+	OGB     = "ogb"     // a folder of the Open Graph Benchmark
 )
 
 // A format describes how a kind of file is read.
@@ -164,10 +167,11 @@ var formats = []format{
 	{JSONL, []string{".jsonl", ".ndjson"}, (*reader).openJSONL},
 	{GraphML, []string{".graphml"}, (*reader).openGraphML},
 	{TU, []string{".zip"}, (*reader).openTU},
+	{OGB, nil, (*reader).openOGB},
 }
 
 // Formats lists the names of the formats.
-var Formats = []string{CSV, SMI, SDF, JSONL, GraphML, TU}
+var Formats = []string{CSV, SMI, SDF, JSONL, GraphML, OGB, TU}
 
 // unread names the formats that are not read, by the endings of their files.
 var unread = map[string]string{
@@ -192,7 +196,8 @@ var unread = map[string]string{
 }
 
 // FormatOf returns the format of a file by the ending of its name, which .gz or .zst may follow. A
-// folder is a set in TUDataset's format. The error for another format says what to do.
+// folder is one of the Open Graph Benchmark, if it has that layout, or a set in TUDataset's format.
+// The error for another format says what to do.
 func FormatOf(path string) (string, error) {
 	if name := formatByName(path); name != "" {
 		return name, nil
@@ -201,6 +206,8 @@ func FormatOf(path string) (string, error) {
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("dataset: %w", err)
+	case info.IsDir() && isOGB(path):
+		return OGB, nil
 	case info.IsDir():
 		return TU, nil
 	}
@@ -260,7 +267,10 @@ func Read(ctx context.Context, path string, o Options, emit func(*Record) error)
 	}
 	next, err := formats[index].open(r)
 	if r.text != nil {
-		defer r.text.Close()
+		r.closers = append(r.closers, r.text)
+	}
+	for _, c := range r.closers {
+		defer c.Close()
 	}
 	if err != nil {
 		return err
@@ -295,6 +305,7 @@ type reader struct {
 
 	text    *textfile.Text   // of formats of text
 	set     *dataset.Dataset // of TUDataset's format
+	closers []io.Closer      // of formats of several files
 	content Content
 	number  int // of the last record
 	reading *Reading
