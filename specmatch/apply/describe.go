@@ -23,21 +23,21 @@ func Describe(c model.Card) string {
 	_, values := c.Encoder.Size()
 	line("encoder", "%s, %d layers of width %d, %d values; vectors of width %d",
 		c.Encoder.Kind, c.Encoder.Layers, c.Encoder.Hidden, values, c.Encoder.Width())
-	switch in, err := Reads(c); {
+	switch input, err := Reads(c); {
 	case err != nil:
 		line("reads", "%v", err)
-	case in.Features == nil:
-		line("reads", "%s: .csv with a column of SMILES, .smi, .sdf", in.Content)
-		line("atoms", "%s", cmp.Or(in.Atoms, feature.Hu.Name))
-		if in.Standard.LargestFragment {
+	case input.Features == nil:
+		line("reads", "%s: .csv with a column of SMILES, .smi, .sdf", input.Content)
+		line("atoms", "%s", cmp.Or(input.Atoms, feature.Hu.Name))
+		if input.Standard.LargestFragment {
 			line("", "of the largest fragment")
 		}
-		if in.Standard.Neutralise {
+		if input.Standard.Neutralise {
 			line("", "of a neutral form")
 		}
 	default:
-		line("reads", "%s: .jsonl, .graphml, .csv of edges, TUDataset's .zip or folder", in.Content)
-		line("features", "%s", describeColumns(*in.Features))
+		line("reads", "%s: .jsonl, .graphml, .csv of edges, TUDataset's .zip or folder", input.Content)
+		line("features", "%s", describeColumns(*input.Features))
 		if reads := c.Provenance.Reads; reads != "" {
 			line("", "from %s", reads)
 		}

@@ -49,13 +49,13 @@ type Input struct {
 
 // Options returns options for reading a file with all that the model needs. Molecules are standardised as o or the
 // model asks for.
-func (in Input) Options(o records.Options) records.Options {
-	o.Want = in.Content
-	o.Columns = in.Features
-	o.Atoms = in.Atoms
-	o.Vector = in.Vector
-	o.Standard.LargestFragment = o.Standard.LargestFragment || in.Standard.LargestFragment
-	o.Standard.Neutralise = o.Standard.Neutralise || in.Standard.Neutralise
+func (input Input) Options(o records.Options) records.Options {
+	o.Want = input.Content
+	o.Columns = input.Features
+	o.Atoms = input.Atoms
+	o.Vector = input.Vector
+	o.Standard.LargestFragment = o.Standard.LargestFragment || input.Standard.LargestFragment
+	o.Standard.Neutralise = o.Standard.Neutralise || input.Standard.Neutralise
 	return o
 }
 
@@ -65,20 +65,20 @@ func Reads(c model.Card) (Input, error) {
 	case c.Features != nil:
 		return Input{Content: records.Graphs, Features: c.Features}, nil
 	case c.Encoder.Kind == gnn.KindChemGIN:
-		in := Input{Content: records.Molecules, Atoms: c.Encoder.Atoms, Standard: c.Standard}
+		input := Input{Content: records.Molecules, Atoms: c.Encoder.Atoms, Standard: c.Standard}
 		if c.Beside == nil {
-			return in, nil
+			return input, nil
 		}
 		features, err := ParseFeatures(c.Beside.Features)
 		if err == nil {
 			var n *model.Numbers
-			n, in.Vector, err = Numbers(features)
+			n, input.Vector, err = Numbers(features)
 			if err == nil && n.Size != c.Beside.Size {
 				err = fmt.Errorf("the features %q are %d numbers, and the model has seen %d",
 					c.Beside.Features, n.Size, c.Beside.Size)
 			}
 		}
-		return in, err
+		return input, err
 	}
 	return Input{}, fmt.Errorf("encoder %s reads ego networks of proteins, which no file of records has",
 		c.Encoder.Kind)

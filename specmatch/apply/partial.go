@@ -133,7 +133,7 @@ func (p *partialFiles) resume() error {
 }
 
 // hasSum reports whether the first bytes of a file have a sum.
-func hasSum(name string, size int64, want uint32) bool {
+func hasSum(name string, size int64, expected uint32) bool {
 	f, err := os.Open(name)
 	if err != nil {
 		return false
@@ -141,7 +141,7 @@ func hasSum(name string, size int64, want uint32) bool {
 	defer f.Close()
 	sum := crc32.New(castagnoli)
 	_, err = io.CopyN(sum, f, size)
-	return err == nil && sum.Sum32() == want
+	return err == nil && sum.Sum32() == expected
 }
 
 // note notes in the journal that the files hold everything up to a batch.

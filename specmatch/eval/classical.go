@@ -78,13 +78,13 @@ func Majority(y []int, outer []dataset.Fold) float64 {
 			count[y[i]]++
 		}
 		class := slices.Index(count, slices.Max(count))
-		right := 0
+		correct := 0
 		for _, i := range f.Test {
 			if y[i] == class {
-				right++
+				correct++
 			}
 		}
-		sum += float64(right) / float64(len(f.Test))
+		sum += float64(correct) / float64(len(f.Test))
 	}
 	return sum / float64(len(outer))
 }

@@ -123,7 +123,7 @@ func splitInner(y []int, outer []dataset.Fold, k int) ([][]dataset.Fold, error) 
 	}
 	n := len(y)
 	inner := make([][]dataset.Fold, len(outer))
-	seen := make([]int, n) // 1 + the fold in which a point was last seen
+	lastFold := make([]int, n) // 1 + the fold in which a point was last seen
 	for o, f := range outer {
 		if len(f.Train) == 0 || len(f.Test) == 0 {
 			return nil, fmt.Errorf("eval: outer fold %d has %d training and %d test points",
@@ -133,10 +133,10 @@ func splitInner(y []int, outer []dataset.Fold, k int) ([][]dataset.Fold, error) 
 			if i < 0 || i >= n {
 				return nil, fmt.Errorf("eval: outer fold %d: point %d is out of range 0..%d", o, i, n-1)
 			}
-			if seen[i] == o+1 {
+			if lastFold[i] == o+1 {
 				return nil, fmt.Errorf("eval: outer fold %d: point %d occurs twice", o, i)
 			}
-			seen[i] = o + 1
+			lastFold[i] = o + 1
 		}
 		labels := make([]int, len(f.Train))
 		for t, i := range f.Train {

@@ -81,18 +81,18 @@ func squaredDistances(ctx context.Context, data Data, points []int, workers int)
 	t := kernel.NewMatrix(n)
 	err := parallel(ctx, (n+block-1)/block, workers, func(_, task int) error {
 		first := task * block
-		last := min(first+block, n)
+		end := min(first+block, n)
 		columns := make([]float64, data.Dim*block)
-		for b, i := range points[first:last] {
+		for b, i := range points[first:end] {
 			for k, v := range data.row(i) {
 				columns[k*block+b] = v
 			}
 		}
 		var sums [block]float64
-		for a, i := range points[:last] {
+		for a, i := range points[:end] {
 			simd.SquaredDistances(&sums, columns, data.row(i))
 			b := max(first, a)
-			copy(t.Row(a)[b-a:], sums[b-first:last-first])
+			copy(t.Row(a)[b-a:], sums[b-first:end-first])
 		}
 		return nil
 	})
@@ -158,13 +158,13 @@ func (m *kernelMachine) load(k *kernel.Matrix, train, test []int, gamma float64)
 	for a, i := range train {
 		row := m.row[:n-a]
 		cross := m.cross[a*tests : (a+1)*tests]
-		of := k.Row(i)
+		kernelRow := k.Row(i)
 		for b, j := range train[a:] {
-			row[b] = of[j-i]
+			row[b] = kernelRow[j-i]
 		}
 		for t, j := range test {
 			if j > i {
-				cross[t] = of[j-i]
+				cross[t] = kernelRow[j-i]
 			} else {
 				cross[t] = k.At(j, i)
 			}

@@ -405,9 +405,9 @@ func (s *newton) gradient(c float64) {
 
 // addActive adds c Σ_I t_i v_i x_i to dst.
 func (s *newton) addActive(dst []float64, c float64, v []float64) {
-	for i, in := range s.in {
+	for i, active := range s.in {
 		s.rows[i] = 0
-		if in {
+		if active {
 			s.rows[i] = c * v[i] * s.t[i]
 		}
 	}
@@ -437,7 +437,7 @@ func (s *newton) lineSearch(c float64) float64 {
 	}
 	lo := 0.0
 	hi := math.Inf(1)
-	at := 0.0
+	step := 0.0
 	a := 1.0
 	start, _ := slope(0)
 	for range 100 {
@@ -450,16 +450,16 @@ func (s *newton) lineSearch(c float64) float64 {
 		} else {
 			hi = a
 		}
-		at = a
+		step = a
 		a -= d1 / d2
 		if !(a > lo && a < hi) {
 			if math.IsInf(hi, 1) {
-				a = 2 * at
+				a = 2 * step
 			} else {
 				a = lo + (hi-lo)/2
 			}
 		}
-		if a == at || hi-lo <= 1e-15*hi {
+		if a == step || hi-lo <= 1e-15*hi {
 			return a
 		}
 	}

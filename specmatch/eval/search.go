@@ -79,7 +79,7 @@ func (s *search) boundMemory() {
 
 // right counts the points of test that a machine trained on train gets right, for each C
 // of cs.
-func (s *search) right(
+func (s *search) countCorrect(
 	ctx context.Context, m machine, input int, train, test []int, cs []float64,
 ) ([]int, error) {
 	p := newPart(s.y, train)
@@ -90,22 +90,22 @@ func (s *search) right(
 	if err != nil {
 		return nil, err
 	}
-	right := make([]int, len(cs))
+	correct := make([]int, len(cs))
 	for c := range cs {
 		for t, i := range test {
 			if p.class[predicted[c][t]] == s.y[i] {
-				right[c]++
+				correct[c]++
 			}
 		}
 	}
-	return right, nil
+	return correct, nil
 }
 
 // run runs the grid search of every outer fold and then the final fits. With a single
 // setting there is nothing to search for, and only the final fits run.
 func (s *search) run(ctx context.Context, newMachine func() machine) (*Result, error) {
 	machines := make([]machine, s.opt.Workers)
-	each := func(tasks int, f func(m machine, task int) error) error {
+	eachTask := func(tasks int, f func(m machine, task int) error) error {
 		return parallel(ctx, tasks, s.opt.Workers, func(worker, task int) error {
 			if s.opt.Slots != nil {
 				s.opt.Slots <- struct{}{}
@@ -123,19 +123,19 @@ func (s *search) run(ctx context.Context, newMachine func() machine) (*Result, e
 	best := make([]int, len(s.outer)) // by outer fold
 	if settings := s.inputs * len(cs); settings > 1 {
 		accuracy := make([][]float64, len(s.outer)*k) // by outer fold, inner fold; setting
-		err := each(len(accuracy), func(m machine, task int) error {
+		err := eachTask(len(accuracy), func(m machine, task int) error {
 			o := task / k
 			i := task % k
 			f := s.inner[o][i]
 			for input := range s.inputs {
-				right, err := s.right(ctx, m, input, f.Train, f.Test, cs)
+				correct, err := s.countCorrect(ctx, m, input, f.Train, f.Test, cs)
 				if err != nil {
 					return foldError(err, fmt.Sprintf("outer fold %d, inner fold %d", o, i))
 				}
 				if s.held {
-					slices.Reverse(right)
+					slices.Reverse(correct)
 				}
-				for _, r := range right {
+				for _, r := range correct {
 					accuracy[task] = append(accuracy[task], float64(r)/float64(len(f.Test)))
 				}
 			}
@@ -168,17 +168,17 @@ func (s *search) run(ctx context.Context, newMachine func() machine) (*Result, e
 		res.ChosenInput = append(res.ChosenInput, q/len(cs))
 		res.ChosenC = append(res.ChosenC, cs[c])
 	}
-	err := each(len(s.outer), func(m machine, o int) error {
+	err := eachTask(len(s.outer), func(m machine, o int) error {
 		train := s.outer[o].Train
 		test := s.outer[o].Test
 		if s.held {
 			train = s.inner[o][0].Train
 		}
-		right, err := s.right(ctx, m, res.ChosenInput[o], train, test, res.ChosenC[o:o+1])
+		correct, err := s.countCorrect(ctx, m, res.ChosenInput[o], train, test, res.ChosenC[o:o+1])
 		if err != nil {
 			return foldError(err, fmt.Sprintf("outer fold %d, final fit", o))
 		}
-		res.FoldAccuracies[o] = float64(right[0]) / float64(len(test))
+		res.FoldAccuracies[o] = float64(correct[0]) / float64(len(test))
 		return nil
 	})
 	if err != nil {

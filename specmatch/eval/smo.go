@@ -101,8 +101,8 @@ func (s *smo) save() {
 	b := &s.before
 	b.perm = append(b.perm[:0], s.perm...)
 	for i, v := range [][]float64{s.alpha, s.y, s.f, s.up, s.low} {
-		to := []*[]float64{&b.alpha, &b.y, &b.f, &b.up, &b.low}[i]
-		*to = append((*to)[:0], v...)
+		saved := []*[]float64{&b.alpha, &b.y, &b.f, &b.up, &b.low}[i]
+		*saved = append((*saved)[:0], v...)
 	}
 	b.active = s.active
 	b.moved = s.moved
@@ -261,16 +261,16 @@ func (s *smo) partner(i int, fi float64) int {
 // argmaxGain is simd.ArgmaxGain for a kernel of any diagonal.
 func (s *smo) argmaxGain(i int, fi float64) int {
 	best := math.Inf(-1)
-	at := -1
+	position := -1
 	for t, k := range s.row(i, -1) {
 		if gap := fi - s.f[t]; gap > 0 && s.low[t] == 2 {
 			if gain := gap * gap / s.curvature(i, t, float64(k)); gain >= best {
 				best = gain
-				at = t
+				position = t
 			}
 		}
 	}
-	return at
+	return position
 }
 
 // curvature is K_ii + K_jj − 2K_ij, which is not to be 0, of positions i and j.
@@ -357,14 +357,14 @@ func (s *smo) step(i, j int, kij float64) (bi, bj float64) {
 }
 
 // logBar notes that the variable at t reached or left C.
-func (s *smo) logBar(t int, was bool) {
-	if is := s.atUpper(t); is != was {
-		by := s.c * s.y[t]
-		if was {
-			by = -by
+func (s *smo) logBar(t int, wasBound bool) {
+	if isBound := s.atUpper(t); isBound != wasBound {
+		change := s.c * s.y[t]
+		if wasBound {
+			change = -change
 		}
 		s.touched = true
-		s.log = append(s.log, term{int(s.perm[t]), by})
+		s.log = append(s.log, term{int(s.perm[t]), change})
 		if len(s.log) >= cmp.Or(s.logLimit, 4*s.n) {
 			s.flush()
 		}
@@ -444,9 +444,9 @@ func (s *smo) unshrink() {
 	}
 	s.flush()
 	// Adding whole rows is faster than picking the points that return.
-	rest := s.perm[s.active:]
+	shrunk := s.perm[s.active:]
 	s.sums = append(s.sums[:0], s.bar...)
-	for t, p := range rest {
+	for t, p := range shrunk {
 		s.sums[p] -= s.y[s.active+t]
 	}
 	free := s.log // empty: its memory is scratch
@@ -456,7 +456,7 @@ func (s *smo) unshrink() {
 		}
 	}
 	s.addRows(s.sums, free)
-	for t, p := range rest {
+	for t, p := range shrunk {
 		s.f[s.active+t] = -s.sums[p]
 	}
 	s.active = s.n
@@ -621,16 +621,16 @@ func growMatrix(v []float32, n int) []float32 {
 }
 
 // argmaxUp returns the largest f_t with up_t = 0 and its last index, −1 if none.
-func argmaxUp(f, up []float64) (best float64, at int) {
+func argmaxUp(f, up []float64) (best float64, position int) {
 	best = math.Inf(-1)
-	at = -1
+	position = -1
 	up = up[:len(f)]
 	for t, v := range f {
 		v += up[t]
 		if v >= best && v > math.Inf(-1) {
 			best = v
-			at = t
+			position = t
 		}
 	}
-	return best, at
+	return best, position
 }

@@ -82,11 +82,11 @@ func (s *dcd) solve(ctx context.Context, penalty float64) error {
 			a := s.order[p]
 			i := s.rows[a]
 			extra := 1 / (2 * penalty) // on the diagonal, for the squared hinge
-			own := 0.0
+			diagonal := 0.0
 			if s.m.Own != nil {
-				own = s.m.Own[i]
+				diagonal = s.m.Own[i]
 			}
-			g := s.t[a]*s.decide(i) - 1 + float64(s.alpha[a]*(extra+own))
+			g := s.t[a]*s.decide(i) - 1 + float64(s.alpha[a]*(extra+diagonal))
 			projected := g
 			if s.alpha[a] == 0 {
 				if g > highest {

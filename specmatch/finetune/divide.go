@@ -134,8 +134,8 @@ func (x *Examples) Fold(seed uint64, f, k int) (s dataset.Split, err error) {
 	rng := random.Stream(seed, purposeSplit, 0, 0)
 	folds := x.deal(labelled, slices.Repeat([]float64{1 / float64(k)}, k), rng)
 	s.Test = folds[f]
-	others := slices.Sorted(slices.Values(slices.Concat(slices.Delete(folds, f, f+1)...)))
-	parts := x.deal(others, []float64{7. / 8, 1. / 8}, random.Stream(seed, purposeSplit, f+1, 0))
+	remaining := slices.Sorted(slices.Values(slices.Concat(slices.Delete(folds, f, f+1)...)))
+	parts := x.deal(remaining, []float64{7. / 8, 1. / 8}, random.Stream(seed, purposeSplit, f+1, 0))
 	s.Train, s.Valid = parts[0], parts[1]
 	return s, x.checkParts(&s)
 }
@@ -161,17 +161,17 @@ type answer struct {
 }
 
 // answers returns the answers of a record; there are none for regression.
-func (x *Examples) answers(i int) (all []answer) {
+func (x *Examples) answers(i int) (list []answer) {
 	if x.Kind == model.Regression {
 		return nil
 	}
 	tasks := len(x.Targets)
 	for task, y := range x.Y[i*tasks : (i+1)*tasks] {
 		if !math.IsNaN(y) {
-			all = append(all, answer{task, y})
+			list = append(list, answer{task, y})
 		}
 	}
-	return all
+	return list
 }
 
 // deal divides records into parts with these shares, which add up to 1. Records that the split keeps together are a
@@ -224,9 +224,9 @@ func (x *Examples) deal(labelled []int, shares []float64, rng *rand.Rand) [][]in
 
 	// Deal the groups out, the one that is hardest to place first.
 	parts := make([][]int, len(shares))
-	have := make([][]float64, len(shares))
-	for p := range have {
-		have[p] = make([]float64, len(total))
+	counts := make([][]float64, len(shares))
+	for p := range counts {
+		counts[p] = make([]float64, len(total))
 	}
 	for _, g := range groups {
 		best := 0
@@ -234,8 +234,8 @@ func (x *Examples) deal(labelled []int, shares []float64, rng *rand.Rand) [][]in
 		for p, share := range shares {
 			change := 0.0
 			for _, c := range g.answers {
-				want := share * total[c]
-				change += g.count[c] * (2*(have[p][c]-want) + g.count[c]) / want
+				quota := share * total[c]
+				change += g.count[c] * (2*(counts[p][c]-quota) + g.count[c]) / quota
 			}
 			if change < least {
 				best = p
@@ -244,7 +244,7 @@ func (x *Examples) deal(labelled []int, shares []float64, rng *rand.Rand) [][]in
 		}
 		parts[best] = append(parts[best], g.members...)
 		for c, n := range g.count {
-			have[best][c] += n
+			counts[best][c] += n
 		}
 	}
 	return parts

@@ -292,19 +292,19 @@ func (l *Learner) taskLoss(b train.Batch) *autodiff.Var {
 			default:
 				y = (y - h.Mean[task]) / h.Std[task]
 			}
-			up := w
-			down := w
+			upWeight := w
+			downWeight := w
 			if l.data.Bounds != nil {
 				switch bound := l.data.Bounds[i*h.Outputs+task]; {
 				case bound > 0:
-					up = 0
+					upWeight = 0
 				case bound < 0:
-					down = 0
+					downWeight = 0
 				}
 			}
 			targets = append(targets, y)
-			above = append(above, up)
-			below = append(below, down)
+			above = append(above, upWeight)
+			below = append(below, downWeight)
 			count += w
 		}
 	}

@@ -139,9 +139,9 @@ func (l *Learner) shift(y []float64) []float64 {
 	if l.weights == nil {
 		return shift
 	}
-	others := 1.0 // classes against one of them
+	otherClasses := 1.0 // classes against one of them
 	if l.m.Card.Head.Kind == model.Classes {
-		others = float64(outputs - 1)
+		otherClasses = float64(outputs - 1)
 	}
 	for k := range shift {
 		ones := 0.0
@@ -155,7 +155,7 @@ func (l *Learner) shift(y []float64) []float64 {
 			}
 		}
 		if ones > 0 && zeros > 0 {
-			shift[k] = math.Log(zeros / ones / others)
+			shift[k] = math.Log(zeros / ones / otherClasses)
 		}
 	}
 	return shift

@@ -98,7 +98,7 @@ func (x *Examples) guessKind() model.Kind {
 func (x *Examples) readNumbers() error {
 	x.Head = model.Head{Kind: x.Kind, Outputs: len(x.Targets), Tasks: x.Targets}
 	var first error
-	wrong := 0
+	invalid := 0
 	x.eachTarget(func(r *records.Record, target, text string) {
 		y, ok := parseNumber(text)
 		side := int8(0)
@@ -122,7 +122,7 @@ func (x *Examples) readNumbers() error {
 			reason = "is no binary target; want 0, 1 or nothing (kind regression takes numbers, kind classes texts)"
 		}
 		if reason != "" {
-			wrong++
+			invalid++
 			if first == nil {
 				first = fmt.Errorf("%s:%d: column %s: %q %s",
 					x.file(len(x.Y)/len(x.Targets)), r.Line, target, text, reason)
@@ -134,8 +134,8 @@ func (x *Examples) readNumbers() error {
 	if !slices.ContainsFunc(x.Bounds, func(b int8) bool { return b != 0 }) {
 		x.Bounds = nil
 	}
-	if wrong > 1 {
-		return fmt.Errorf("%w (and %d other targets like it)", first, wrong-1)
+	if invalid > 1 {
+		return fmt.Errorf("%w (and %d other targets like it)", first, invalid-1)
 	}
 	return first
 }

@@ -33,25 +33,25 @@ const (
 
 // NewCalibration returns the calibration for scores by task, and for embeddings [n×width] of training records and of
 // others.
-func NewCalibration(scores [][]float64, trained, others []float64, width int) *Calibration {
+func NewCalibration(scores [][]float64, trained, validation []float64, width int) *Calibration {
 	c := new(Calibration)
 	for _, s := range scores {
 		s = slices.Sorted(slices.Values(s))
 		m := min(len(s), maxScores)
-		kept := make([]float32, m)
-		for j := range kept {
+		sample := make([]float32, m)
+		for j := range sample {
 			v := s[((j+1)*len(s)+m-1)/m-1]
-			kept[j] = float32(v)
-			if float64(kept[j]) < v {
-				kept[j] = math.Nextafter32(kept[j], math.MaxFloat32)
+			sample[j] = float32(v)
+			if float64(sample[j]) < v {
+				sample[j] = math.Nextafter32(sample[j], math.MaxFloat32)
 			}
 		}
-		c.Scores = append(c.Scores, kept)
+		c.Scores = append(c.Scores, sample)
 		c.Count = append(c.Count, len(s))
 	}
 	c.compress(trained, width)
 	c.Unit = 1
-	if d := slices.Sorted(slices.Values(c.Distances(others))); len(d) > 0 && d[len(d)/2] > 0 {
+	if d := slices.Sorted(slices.Values(c.Distances(validation))); len(d) > 0 && d[len(d)/2] > 0 {
 		c.Unit = d[len(d)/2]
 	}
 	return c

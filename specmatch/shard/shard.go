@@ -26,13 +26,13 @@ func (s Shard) Has(k int) bool { return s.N == 0 || k%s.N == s.I }
 
 // Parse reads i/n, auto, or auto/n.
 func Parse(text string) (s Shard, err error) {
-	i, n, both := strings.Cut(text, "/")
+	i, n, hasCount := strings.Cut(text, "/")
 	if i == "auto" {
 		i = cmp.Or(os.Getenv("SLURM_ARRAY_TASK_ID"), os.Getenv("JOB_COMPLETION_INDEX"))
 		if i == "" {
 			return s, errors.New("neither SLURM_ARRAY_TASK_ID nor JOB_COMPLETION_INDEX is set")
 		}
-		if !both {
+		if !hasCount {
 			n = os.Getenv("SLURM_ARRAY_TASK_COUNT")
 		}
 	}

@@ -154,19 +154,20 @@ func (t *Table) Add(name string, cells ...Cell) {
 	t.rows = append(t.rows, row{name, full})
 }
 
-// AddSome adds a row unless all of its cells are empty, and reports whether it did. Of an
-// empty one the function returns what stands there all the same, and false.
-func (t *Table) AddSome(name string, cell func(column int) (Cell, bool)) (some bool) {
+// AddSome adds a row of the cells that cell returns, unless it reports false for all of them. It reports whether it
+// added the row.
+func (t *Table) AddSome(name string, cell func(column int) (Cell, bool)) bool {
 	cells := make([]Cell, len(t.columns))
+	filled := false
 	for i := range cells {
 		c, ok := cell(i)
 		cells[i] = c
-		some = some || ok
+		filled = filled || ok
 	}
-	if some {
+	if filled {
 		t.Add(name, cells...)
 	}
-	return some
+	return filled
 }
 
 // Rows returns the number of rows.

@@ -262,14 +262,14 @@ func (x *tuning) task(ctx context.Context) (finetune.Task, error) {
 		if part.path == "" {
 			continue
 		}
-		in := x.input
-		in.In = part.path
-		options, err := in.options()
+		input := x.input
+		input.In = part.path
+		options, err := input.options()
 		if err != nil {
 			return task, err
 		}
 		*part.file = finetune.File{Path: part.path, Format: options.Format, Input: options.Input}
-		sum, err := in.sum(ctx, nil)
+		sum, err := input.sum(ctx, nil)
 		if err != nil {
 			return task, err
 		}

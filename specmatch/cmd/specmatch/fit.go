@@ -47,13 +47,13 @@ func (o *outcome) Check() error {
 type division struct{ seed, fold int }
 
 // divisions returns the splits that the flags ask for.
-func (x *tuning) divisions() (all []division) {
+func (x *tuning) divisions() (list []division) {
 	for s := range x.recipe.Seeds {
 		for f := range max(x.Folds, 1) {
-			all = append(all, division{x.recipe.FirstSeed + s, min(x.Folds, f+1)})
+			list = append(list, division{x.recipe.FirstSeed + s, min(x.Folds, f+1)})
 		}
 	}
-	return all
+	return list
 }
 
 // format formats the seed, and the fold if there is one.

@@ -31,37 +31,37 @@ type input struct {
 	stdin   io.Reader       // os.Stdin if nil
 }
 
-func (in *input) Register(f *cli.FlagSet) {
-	cli.Var(f, &in.In, "in", setting.Text,
+func (file *input) Register(f *cli.FlagSet) {
+	cli.Var(f, &file.In, "in", setting.Text,
 		"`file` to read: .csv, .tsv, .smi, .sdf, .jsonl or .graphml, each also packed by gzip or zstd,\n"+
 			".parquet, or TUDataset's .zip or folder; - is standard input")
-	cli.Var(f, &in.Format, "format", setting.OneOf(append(records.Formats, formatParquet)...),
+	cli.Var(f, &file.Format, "format", setting.OneOf(append(records.Formats, formatParquet)...),
 		"`format` of the file, if its name does not tell: "+strings.Join(records.Formats, ", ")+", "+
 			formatParquet)
-	cli.Var(f, &in.SMILES, "smiles-column", setting.Text,
+	cli.Var(f, &file.SMILES, "smiles-column", setting.Text,
 		"`column` of SMILES in a table of molecules; by default smiles, in upper or lower case,\n"+
 			"or else the only column whose name contains that")
-	cli.Var(f, &in.ID, "id", setting.Text,
+	cli.Var(f, &file.ID, "id", setting.Text,
 		"`column`, key or property with the ids of the records (_Name is the title of an SD file);\n"+
 			"by default they are numbered from 1")
-	cli.Var(f, &in.Attributes, "attributes", setting.List(setting.Text),
+	cli.Var(f, &file.Attributes, "attributes", setting.List(setting.Text),
 		"`columns` A,B of a table of edges, or keys of GraphML, that are node attributes; by default those\n"+
 			"that the model names, or else those whose name begins with attribute")
-	cli.Var(f, &in.Ignore, "ignore", setting.List(setting.Text),
+	cli.Var(f, &file.Ignore, "ignore", setting.List(setting.Text),
 		"`columns` or keys A,B to skip although their names sound like a part of a graph, such as weight")
-	f.BoolVar(&in.Standard.LargestFragment, "largest-fragment", false,
+	f.BoolVar(&file.Standard.LargestFragment, "largest-fragment", false,
 		"keep only the largest fragment of a molecule, organic ones first, which removes the counter-ions of salts")
-	f.BoolVar(&in.Standard.Neutralise, "neutralise", false,
+	f.BoolVar(&file.Standard.Neutralise, "neutralise", false,
 		"neutralise charges that hydrogens can balance, such as those of acids and amines")
 	f.Check(func() error {
 		switch {
-		case in.In == "":
+		case file.In == "":
 			return cli.Usagef("-in is needed: a file of molecules or graphs")
-		case in.In != stdio:
+		case file.In != stdio:
 			return nil
-		case in.Format == "":
-			in.Format = records.CSV
-		case in.Format == formatParquet:
+		case file.Format == "":
+			file.Format = records.CSV
+		case file.Format == formatParquet:
 			return cli.Usagef("-in - -format parquet: a Parquet file is read from its end; give its name")
 		}
 		return nil
@@ -69,42 +69,42 @@ func (in *input) Register(f *cli.FlagSet) {
 }
 
 // isParquet reports whether the file is in the Parquet format, by -format or by its name.
-func (in *input) isParquet() bool {
-	return in.Format == formatParquet ||
-		in.Format == "" && strings.HasSuffix(strings.ToLower(in.In), ".parquet")
+func (file *input) isParquet() bool {
+	return file.Format == formatParquet ||
+		file.Format == "" && strings.HasSuffix(strings.ToLower(file.In), ".parquet")
 }
 
 // options returns the options for one reading of the file.
-func (in *input) options() (records.Options, error) {
+func (file *input) options() (records.Options, error) {
 	o := records.Options{
-		Format:     in.Format,
-		SMILES:     in.SMILES,
-		ID:         in.ID,
-		Attributes: in.Attributes,
-		Ignore:     in.Ignore,
-		Standard:   in.Standard,
-		Reading:    &in.reading,
+		Format:     file.Format,
+		SMILES:     file.SMILES,
+		ID:         file.ID,
+		Attributes: file.Attributes,
+		Ignore:     file.Ignore,
+		Standard:   file.Standard,
+		Reading:    &file.reading,
 	}
 	switch {
-	case in.isParquet():
-		text, err := parquet.Open(in.In)
+	case file.isParquet():
+		text, err := parquet.Open(file.In)
 		if err != nil {
 			return o, err
 		}
 		o.Format = records.CSV
 		o.Input = text
-	case in.In == stdio:
-		o.Input = cmp.Or[io.Reader](in.stdin, os.Stdin)
+	case file.In == stdio:
+		o.Input = cmp.Or[io.Reader](file.stdin, os.Stdin)
 	}
 	return o, nil
 }
 
 // sum returns the SHA-256 of the file, "" if it is no regular file, and notes it in flags, if any.
-func (in *input) sum(ctx context.Context, flags *cli.FlagSet) (string, error) {
-	if info, err := os.Stat(in.In); err != nil || !info.Mode().IsRegular() {
+func (file *input) sum(ctx context.Context, flags *cli.FlagSet) (string, error) {
+	if info, err := os.Stat(file.In); err != nil || !info.Mode().IsRegular() {
 		return "", nil
 	}
-	sum, err := dataset.SumFile(ctx, in.In)
+	sum, err := dataset.SumFile(ctx, file.In)
 	if err == nil && flags != nil {
 		flags.Input("in", sum)
 	}
@@ -112,32 +112,32 @@ func (in *input) sum(ctx context.Context, flags *cli.FlagSet) (string, error) {
 }
 
 // describeTable says what of the file was used and what was rejected, and notes its sum in the data set.
-func (in *input) describeTable(t *records.Table, sum string, stderr io.Writer) {
-	fmt.Fprintf(stderr, "%s: %v\n", in.In, t.Reading)
+func (file *input) describeTable(t *records.Table, sum string, stderr io.Writer) {
+	fmt.Fprintf(stderr, "%s: %v\n", file.In, t.Reading)
 	if n := len(t.Rejected); n > 0 {
 		fmt.Fprintf(stderr, "%s: %d of %d records cannot be used, such as %v\n",
-			in.In, n, n+len(t.Records), t.Rejected[0])
+			file.In, n, n+len(t.Records), t.Rejected[0])
 	}
 	t.Set.Reads = t.Reading.Features()
 	if sum != "" {
-		t.Set.Sums = map[string]string{filepath.Base(in.In): sum}
+		t.Set.Sums = map[string]string{filepath.Base(file.In): sum}
 	}
 }
 
 // describe says what of the file was used, and which columns the model was trained on, if they differ.
-func (in *input) describe(trained string, stderr io.Writer) {
-	fmt.Fprintf(stderr, "%s: %v\n", in.In, in.reading)
-	if features := in.reading.Features(); trained != "" && features != "" && features != trained {
-		fmt.Fprintf(stderr, "%s: the model was trained on other columns or keys: %s\n", in.In, trained)
+func (file *input) describe(trained string, stderr io.Writer) {
+	fmt.Fprintf(stderr, "%s: %v\n", file.In, file.reading)
+	if features := file.reading.Features(); trained != "" && features != "" && features != trained {
+		fmt.Fprintf(stderr, "%s: the model was trained on other columns or keys: %s\n", file.In, trained)
 	}
 }
 
 // molecules reports whether the file has molecules, from its beginning.
-func (in *input) molecules() bool {
-	if in.In == "" || in.In == stdio {
-		return slices.Contains([]string{"", records.CSV, records.SMI, records.SDF}, in.Format)
+func (file *input) molecules() bool {
+	if file.In == "" || file.In == stdio {
+		return slices.Contains([]string{"", records.CSV, records.SMI, records.SDF}, file.Format)
 	}
-	options, err := in.options()
+	options, err := file.options()
 	if err != nil {
 		return false
 	}
@@ -147,6 +147,6 @@ func (in *input) molecules() bool {
 	options.ID = ""
 	options.Reading = nil
 	options.Want = records.Molecules
-	err = records.Read(context.Background(), in.In, options, func(*records.Record) error { return errFound })
+	err = records.Read(context.Background(), file.In, options, func(*records.Record) error { return errFound })
 	return errors.Is(err, errFound)
 }

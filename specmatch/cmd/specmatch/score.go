@@ -53,8 +53,8 @@ func (x *prediction) newScorer(ctx context.Context, h model.Head) (*scorer, erro
 
 // hasFields reports whether the first usable record of the file has a value in one of the fields. It leaves
 // errors of the file to the next reader.
-func (in *input) hasFields(ctx context.Context, fields []string) (found bool) {
-	options, err := in.options()
+func (file *input) hasFields(ctx context.Context, fields []string) (found bool) {
+	options, err := file.options()
 	if err != nil {
 		return false
 	}
@@ -63,7 +63,7 @@ func (in *input) hasFields(ctx context.Context, fields []string) (found bool) {
 	}
 	options.Fields = fields
 	options.Reading = nil
-	records.Read(ctx, in.In, options, func(r *records.Record) error {
+	records.Read(ctx, file.In, options, func(r *records.Record) error {
 		if r.Err != nil {
 			return nil
 		}

@@ -82,8 +82,8 @@ func (x *tuning) writeRejected() error {
 	if len(x.examples.Rejected) == 0 {
 		return nil
 	}
-	return files.Write(x.dir.Join(rejectedFile), func(to io.Writer) error {
-		w := csv.NewWriter(to)
+	return files.Write(x.dir.Join(rejectedFile), func(file io.Writer) error {
+		w := csv.NewWriter(file)
 		w.Write([]string{"line", "value", "reason"}) // w.Error returns the first error
 		for _, r := range x.examples.Rejected {
 			w.Write([]string{strconv.Itoa(r.Line), r.Value, r.Reason})

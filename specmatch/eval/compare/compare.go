@@ -57,13 +57,13 @@ func Seeds(a, b []float64) Difference {
 // Mean returns the mean of differences that were measured independently, as on several
 // data sets. N is the least of theirs. With variances v_i of ν_i degrees of freedom that
 // of the mean has about (Σ v_i)²/Σ(v_i²/ν_i) of them (Welch 1947, Satterthwaite 1946).
-func Mean(of []Difference) Difference {
+func Mean(differences []Difference) Difference {
 	n := math.MaxInt
 	mean := 0.0
 	variance := 0.0
 	fourth := 0.0
-	k := float64(len(of))
-	for _, d := range of {
+	k := float64(len(differences))
+	for _, d := range differences {
 		v := d.Err * d.Err
 		n = min(n, d.N)
 		mean += d.Mean / k
@@ -131,9 +131,9 @@ func Holm(p []float64) []float64 {
 }
 
 // Corrected returns the p-values of differences, corrected for their number by [Holm].
-func Corrected(all []Difference) []float64 {
-	p := make([]float64, len(all))
-	for i, d := range all {
+func Corrected(differences []Difference) []float64 {
+	p := make([]float64, len(differences))
+	for i, d := range differences {
 		p[i] = d.P
 	}
 	return Holm(p)
@@ -150,8 +150,8 @@ func MeanRanks(results [][][]float64) [][]float64 {
 		for s, seeds := range mine {
 			for seed, x := range seeds {
 				rank := 0.5
-				for _, other := range results {
-					switch d := other[s][seed] - x; {
+				for _, theirs := range results {
+					switch d := theirs[s][seed] - x; {
 					case d > rounding:
 						rank++
 					case d >= -rounding:

@@ -8,13 +8,13 @@ import (
 	"gonum.org/v1/gonum/blas/blas32"
 )
 
-// axes are the main directions of vectors, by which the first guess of a Hessian is made: the
-// columns of an encoder's vectors are so alike that descent takes hundreds of steps without.
+// axes are the principal directions of vectors, for the first estimate of a Hessian. The columns of an encoder's vectors
+// are so correlated that descent without them takes hundreds of steps.
 type axes struct {
 	n, dim int
 	u      []float32 // [n×dim], orthonormal rows
-	size   []float64 // means of the squares along them
-	rest   float64   // along any other direction, on the average
+	size   []float64 // mean squares along them
+	others float64   // mean square along each other direction
 }
 
 const (
@@ -23,7 +23,7 @@ const (
 	powers     = 6
 )
 
-// axes finds them by orthogonal iteration on some of the rows.
+// axes finds the axes by orthogonal iteration on some of the rows.
 func (d *Data) axes(rows []int) *axes {
 	var sample []int
 	for k := 0; k < len(rows); k += max(1, (len(rows)+sampleRows-1)/sampleRows) {
@@ -34,12 +34,12 @@ func (d *Data) axes(rows []int) *axes {
 	n := float64(max(x.n, 1))
 	_, columns := x.squares()
 	for _, v := range columns {
-		a.rest += v / float64(d.Dim)
+		a.others += v / float64(d.Dim)
 	}
 	if a.n == 0 {
 		return a
 	}
-	rng := rand.New(rand.NewPCG(1, 2)) // any start does
+	rng := rand.New(rand.NewPCG(1, 2)) // any start will do
 	w := make([]float32, d.Dim*a.n)
 	y := make([]float32, x.n*a.n)
 	for k := range w {
@@ -53,7 +53,7 @@ func (d *Data) axes(rows []int) *axes {
 			for f := range d.Dim {
 				a.u[k*d.Dim+f] = w[f*a.n+k]
 			}
-			for range 2 { // once is not orthogonal in float32
+			for range 2 { // once is not enough in float32
 				before := blas32.Nrm2(row(k))
 				for j := range k {
 					blas32.Axpy(-blas32.Dot(row(j), row(k)), row(j), row(k))
@@ -74,26 +74,26 @@ func (d *Data) axes(rows []int) *axes {
 			x.back(0, x.n, y, a.n, w)
 		}
 	}
-	left := a.rest * float64(d.Dim)
+	left := a.others * float64(d.Dim)
 	for k, v := range y {
 		a.size[k%a.n] += float64(v) * float64(v) / n
 	}
 	for _, v := range a.size {
 		left -= v
 	}
-	a.rest = max(left, 0) / math.Max(1, float64(d.Dim-a.n))
+	a.others = max(left, 0) / math.Max(1, float64(d.Dim-a.n))
 	return a
 }
 
-// divide multiplies q, of weights and an intercept, by the inverse of the Hessian
-// curvature·(mean of xxᵀ) + strength, as far as the axes tell.
+// divide multiplies q, of weights and an intercept, by the inverse of the Hessian curvature·(mean of xxᵀ) + strength, as
+// far as the axes describe it.
 func (a *axes) divide(q []float64, curvature, strength float64) {
-	other := 1 / (curvature*a.rest + strength)
+	across := 1 / (curvature*a.others + strength)
 	along := make([]float32, a.n)
 	v := make([]float32, a.dim)
 	for f := range v {
 		v[f] = float32(q[f])
-		q[f] *= other
+		q[f] *= across
 	}
 	if a.n > 0 {
 		u := blas32.General{
@@ -102,13 +102,13 @@ func (a *axes) divide(q []float64, curvature, strength float64) {
 			Stride: a.dim,
 			Data:   a.u,
 		}
-		in := blas32.Vector{N: a.dim, Inc: 1, Data: v}
+		vector := blas32.Vector{N: a.dim, Inc: 1, Data: v}
 		mid := blas32.Vector{N: a.n, Inc: 1, Data: along}
-		blas32.Gemv(blas.NoTrans, 1, u, in, 0, mid)
+		blas32.Gemv(blas.NoTrans, 1, u, vector, 0, mid)
 		for k, size := range a.size {
-			along[k] *= float32(1/(curvature*size+strength) - other)
+			along[k] *= float32(1/(curvature*size+strength) - across)
 		}
-		blas32.Gemv(blas.Trans, 1, u, mid, 0, in)
+		blas32.Gemv(blas.Trans, 1, u, mid, 0, vector)
 		for f, x := range v {
 			q[f] += float64(x)
 		}

@@ -13,12 +13,13 @@ type problem struct {
 	kind      Kind
 	x         *matrix
 	axes      *axes
-	y         []float64 // [n×tasks]; of Squares standardised
+	y         []float64 // [n×tasks]; standardised for Squares
 	tasks     int
-	known     []float64 // by task, the number of targets
-	mean, std []float64 // by task
+	targets   []float64 // number of targets of each task
+	mean, std []float64 // of the targets of each task
 }
 
+// problem returns the fit of all tasks to some rows.
 func (d *Data) problem(rows []int) *problem {
 	p := &problem{
 		kind:  d.Kind,
@@ -27,19 +28,19 @@ func (d *Data) problem(rows []int) *problem {
 		tasks: d.Tasks,
 	}
 	p.axes = d.axes(rows)
-	p.known = make([]float64, d.Tasks)
+	p.targets = make([]float64, d.Tasks)
 	p.mean = make([]float64, d.Tasks)
 	p.std = make([]float64, d.Tasks)
-	each := func(f func(t int, y *float64)) {
+	eachTarget := func(f func(t int, y *float64)) {
 		for k := range p.y {
 			if !math.IsNaN(p.y[k]) {
 				f(k%d.Tasks, &p.y[k])
 			}
 		}
 	}
-	each(func(t int, _ *float64) { p.known[t]++ })
-	each(func(t int, y *float64) { p.mean[t] += *y / p.known[t] })
-	each(func(t int, y *float64) { p.std[t] += (*y - p.mean[t]) * (*y - p.mean[t]) / p.known[t] })
+	eachTarget(func(t int, _ *float64) { p.targets[t]++ })
+	eachTarget(func(t int, y *float64) { p.mean[t] += *y / p.targets[t] })
+	eachTarget(func(t int, y *float64) { p.std[t] += (*y - p.mean[t]) * (*y - p.mean[t]) / p.targets[t] })
 	for t, v := range p.std {
 		p.std[t] = math.Sqrt(v)
 		if v == 0 {
@@ -47,36 +48,34 @@ func (d *Data) problem(rows []int) *problem {
 		}
 	}
 	if d.Kind == Squares {
-		each(func(t int, y *float64) { *y = (*y - p.mean[t]) / p.std[t] })
+		eachTarget(func(t int, y *float64) { *y = (*y - p.mean[t]) / p.std[t] })
 	}
 	return p
 }
 
-// A fit has arrived when the next step promises to lower the loss by less than tolerance of it; if
-// it does not in so many evaluations, it is left where it is.
 const (
-	tolerance      = 1e-7
-	mostEvaluation = 300
-	memory         = 10  // pairs of L-BFGS
-	blockRows      = 256 // of vectors at a time, which the processor's cache holds
+	tolerance      = 1e-7 // a fit ends when the next step would lower the loss by less than this share of it
+	maxEvaluations = 300  // of a fit, which then ends where it is
+	memory         = 10   // pairs of L-BFGS
+	blockRows      = 256  // vectors at a time, which fit into the processor's cache
 )
 
 // descent minimises the loss of one task by L-BFGS. Weights end with the intercept.
 type descent struct {
 	task           int
-	w, g           []float64 // where it is
+	w, g           []float64 // the present weights, and the gradient there
 	loss           float64
 	axes           *axes
-	curvature      float64 // of the loss, on the average
+	curvature      float64 // mean curvature of the loss
 	strength       float64
 	direction      []float64
 	slope, step    float64
-	steps, changes [][]float64 // the last ones, of w and g
-	tried          []float64
+	steps, changes [][]float64 // the latest, of w and g
+	tried          []float64   // the weights to evaluate next
 }
 
-// fit fits all tasks side by side, so that one product with the vectors serves all, from the weights
-// of another model or from 0. A task that has no target, or one answer alone, gets the answer.
+// fit fits all tasks together, so that they share each product with the vectors, from the weights of another model or
+// from 0. A task without a target predicts 0, and one with a single answer predicts that answer.
 func (p *problem) fit(ctx context.Context, strength float64, start *Model) (*Model, error) {
 	dim := p.x.dim
 	tasks := p.tasks
@@ -90,7 +89,7 @@ func (p *problem) fit(ctx context.Context, strength float64, start *Model) (*Mod
 	}
 	var active []*descent
 	for t := range tasks {
-		if p.known[t] == 0 {
+		if p.targets[t] == 0 {
 			continue
 		}
 		d := &descent{
@@ -114,8 +113,8 @@ func (p *problem) fit(ctx context.Context, strength float64, start *Model) (*Mod
 		copy(d.tried, d.w)
 		active = append(active, d)
 	}
-	all := slices.Clone(active)
-	for range mostEvaluation {
+	descents := slices.Clone(active)
+	for range maxEvaluations {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -123,15 +122,16 @@ func (p *problem) fit(ctx context.Context, strength float64, start *Model) (*Mod
 			break
 		}
 		losses, gradients := p.evaluate(active, strength)
-		going := active[:0]
+		continuing := active[:0]
 		for k, d := range active {
 			if d.advance(losses[k], gradients[k]) {
-				going = append(going, d)
+				continuing = append(continuing, d)
 			}
 		}
-		active = going
+		active = continuing
 	}
-	for _, d := range all {
+	for _, d := range descents {
+		p.polish(d)
 		for k := range dim {
 			m.W[k*tasks+d.task] = float32(d.w[k])
 		}
@@ -140,13 +140,13 @@ func (p *problem) fit(ctx context.Context, strength float64, start *Model) (*Mod
 	return m, nil
 }
 
-// advance takes the loss and the gradient where the descent has tried, chooses where to try next,
-// and reports whether to go on.
+// advance takes the loss and the gradient at the tried weights, and chooses those to try next. It reports whether the
+// descent continues.
 func (d *descent) advance(loss float64, g []float64) bool {
-	const enough = 1e-4 // of the decrease that the slope promises
+	const sufficient = 1e-4 // share of the decrease that the slope predicts
 	switch {
 	case d.g == nil:
-	case !(loss <= d.loss+enough*d.step*d.slope):
+	case !(loss <= d.loss+sufficient*d.step*d.slope):
 		d.step /= 4
 		floats.AddScaledTo(d.tried, d.w, d.step, d.direction)
 		return d.step > 1e-6 // otherwise at the precision of float32
@@ -194,8 +194,8 @@ func (d *descent) advance(loss float64, g []float64) bool {
 	return -d.slope > tolerance*loss
 }
 
-// evaluate returns mean loss + ½·strength·‖w‖² and its gradient where the descents try. Sums are in
-// float64 but for the products with the vectors.
+// evaluate returns the mean loss + ½·strength·‖w‖² and its gradient at the weights that each descent tries. Sums are in
+// float64, products with the vectors in float32.
 func (p *problem) evaluate(active []*descent, strength float64) (losses []float64, gradients [][]float64) {
 	dim := p.x.dim
 	a := len(active)
@@ -223,10 +223,10 @@ func (p *problem) evaluate(active []*descent, strength float64) (losses []float6
 					block[i*a+k] = 0
 					continue
 				}
-				loss, slope := p.kind.of(float64(block[i*a+k])+d.tried[dim], y)
-				losses[k] += loss / p.known[d.task]
-				gradients[k][dim] += slope / p.known[d.task]
-				block[i*a+k] = float32(slope / p.known[d.task])
+				loss, slope := p.kind.loss(float64(block[i*a+k])+d.tried[dim], y)
+				losses[k] += loss / p.targets[d.task]
+				gradients[k][dim] += slope / p.targets[d.task]
+				block[i*a+k] = float32(slope / p.targets[d.task])
 			}
 		}
 		p.x.back(lo, hi, block, a, back)
@@ -239,8 +239,8 @@ func (p *problem) evaluate(active []*descent, strength float64) (losses []float6
 	return losses, gradients
 }
 
-// of returns the loss of an output s, and its derivative.
-func (k Kind) of(s, y float64) (loss, slope float64) {
+// loss returns the loss of an output s for a target y, and its derivative.
+func (k Kind) loss(s, y float64) (loss, slope float64) {
 	if k == Squares {
 		return 0.5 * (s - y) * (s - y), s - y
 	}

@@ -93,9 +93,9 @@ func (m *matrix) back(lo, hi int, s []float32, tasks int, g []float32) {
 	case hi == lo:
 	case m.dense == nil:
 		for i := lo; i < hi; i++ {
-			in := s[(i-lo)*tasks : (i-lo+1)*tasks]
+			slopes := s[(i-lo)*tasks : (i-lo+1)*tasks]
 			for e := m.ptr[i]; e < m.ptr[i+1]; e++ {
-				axpy(m.val[e], in, g[int(m.col[e])*tasks:][:tasks])
+				axpy(m.val[e], slopes, g[int(m.col[e])*tasks:][:tasks])
 			}
 		}
 	case tasks == 1:

@@ -18,7 +18,7 @@ const (
 // Near returns for each of rows the k of among that are most similar to it, the most similar first
 // and of equals the first; without itself.
 func Near(
-	ctx context.Context, x []float32, dim int, among, rows []int, k int, by Similarity,
+	ctx context.Context, x []float32, dim int, among, rows []int, k int, measure Similarity,
 ) ([][]int, error) {
 	m := newMatrix(x, dim, among)
 	size, _ := m.squares()
@@ -38,34 +38,34 @@ func Near(
 		}
 		m.times(0, m.n, z[:dim*len(part)], len(part), dot[:m.n*len(part)])
 		for j, i := range part {
-			own := float32(0)
+			square := float32(0)
 			for _, v := range x[i*dim : (i+1)*dim] {
-				own += v * v
+				square += v * v
 			}
 			best := make([]int, 0, k+1)
-			of := make([]float32, 0, k+1)
-			for r, other := range among {
+			similarities := make([]float32, 0, k+1)
+			for r, candidate := range among {
 				s := dot[r*len(part)+j]
-				norm := own + size[r] - s
-				if by == Cosine { // the length of the row itself orders nothing
+				norm := square + size[r] - s
+				if measure == Cosine { // the length of the row itself orders nothing
 					norm = math32.Sqrt(size[r])
 				}
 				s /= max(norm, math.SmallestNonzeroFloat32)
-				if other == i || len(best) == k && s <= of[k-1] {
+				if candidate == i || len(best) == k && s <= similarities[k-1] {
 					continue
 				}
-				at := len(best)
-				for at > 0 && of[at-1] < s {
-					at--
+				position := len(best)
+				for position > 0 && similarities[position-1] < s {
+					position--
 				}
 				best = append(best, 0)
-				of = append(of, 0)
-				copy(best[at+1:], best[at:])
-				copy(of[at+1:], of[at:])
-				best[at] = other
-				of[at] = s
+				similarities = append(similarities, 0)
+				copy(best[position+1:], best[position:])
+				copy(similarities[position+1:], similarities[position:])
+				best[position] = candidate
+				similarities[position] = s
 				best = best[:min(k, len(best))]
-				of = of[:min(k, len(of))]
+				similarities = similarities[:min(k, len(similarities))]
 			}
 			near = append(near, best)
 		}
@@ -75,16 +75,16 @@ func Near(
 
 // Neighbours returns predictions [rows×Tasks]: the means of the targets of the k of the training rows
 // that are nearest, of those that have one; 0 if none has.
-func Neighbours(ctx context.Context, d Data, train, rows []int, k int, by Similarity) ([]float64, error) {
+func Neighbours(ctx context.Context, d Data, train, rows []int, k int, measure Similarity) ([]float64, error) {
 	if err := d.check(); err != nil {
 		return nil, err
 	}
-	near, err := Near(ctx, d.X, d.Dim, train, rows, k, by)
+	near, err := Near(ctx, d.X, d.Dim, train, rows, k, measure)
 	y := make([]float64, len(rows)*d.Tasks)
-	for r, of := range near {
+	for r, nearest := range near {
 		for t := range d.Tasks {
 			var sum, n float64
-			for _, i := range of {
+			for _, i := range nearest {
 				if v := d.Y[i*d.Tasks+t]; !math.IsNaN(v) {
 					sum += v
 					n++

@@ -1,12 +1,12 @@
-// Package probe fits linear models to frozen vectors, to say what the vectors know: ridge regression
-// for numbers, logistic regression for yes-or-no tasks; [Neighbours] asks the nearest vectors instead. It
-// is how encoders and fingerprints of molecules are compared.
+// Package probe fits linear models to frozen vectors, to find out what the vectors know: ridge regression for numbers,
+// and logistic regression for binary tasks. [Neighbours] predicts from the nearest vectors instead. Encoders and
+// fingerprints of molecules are compared with it.
 //
 //	s := probe.Standardize(x, dim, train)   // by the training part
 //	m, err := probe.Choose(ctx, d, train, valid, score)
 //	y := m.Predict(x)
 //
-// Each task is fitted to the records that have a target of it. The intercept is not penalised.
+// Each task is fitted to the records with a target. The intercept is not regularised.
 package probe
 
 import (
@@ -19,7 +19,7 @@ import (
 type Kind int
 
 const (
-	Squares  Kind = iota // ½(ŷ-y)², of targets that are standardised by those of the fit
+	Squares  Kind = iota // ½(ŷ-y)², of targets standardised by those of the fit
 	Logistic             // -ln σ(±ŷ), of targets 0 and 1
 )
 
@@ -59,7 +59,7 @@ type Model struct {
 	Strength  float64
 	W         []float32 // [Dim×Tasks]
 	Intercept []float64
-	// Mean and Std are of the targets of [Squares].
+	// Mean and Std are those of the targets, for [Squares].
 	Mean, Std []float64
 }
 
@@ -88,13 +88,12 @@ func (m *Model) predict(x *matrix) []float64 {
 	return y
 }
 
-// Strengths are the factors of ½‖w‖², beside a mean of the loss, from which [Choose] chooses.
+// Strengths are the regularisation strengths λ of [Choose], in mean loss + ½λ‖w‖².
 var Strengths = []float64{10, 1, 0.1, 0.01, 1e-3, 1e-4}
 
-// Choose fits a model of every one of Strengths to the rows of the training part, and returns the
-// one with the highest score of its predictions for the rows of the validation part, the strongest
-// of equals. A score that is NaN is below all others. It ends where two strengths that follow one
-// another are no better than a stronger one.
+// Choose fits a model with each of Strengths to the training rows, and returns the one whose predictions for the
+// validation rows have the highest score, the strongest of equals. A score that is NaN is below all others. Choose stops
+// after two successive strengths that are no better than a stronger one.
 func Choose(
 	ctx context.Context, d Data, train, valid []int, score func(predicted, y []float64) float64,
 ) (*Model, error) {
@@ -104,23 +103,23 @@ func Choose(
 	part := d.problem(train)
 	x := newMatrix(d.X, d.Dim, valid)
 	y := d.targets(valid)
-	var best, last *Model
-	most := math.Inf(-1)
+	var best, previous *Model
+	highest := math.Inf(-1)
 	worse := 0
 	for _, strength := range Strengths {
-		m, err := part.fit(ctx, strength, last)
+		m, err := part.fit(ctx, strength, previous)
 		if err != nil {
 			return nil, err
 		}
 		worse++
-		if s := score(m.predict(x), y); best == nil || s > most {
+		if s := score(m.predict(x), y); best == nil || s > highest {
 			best = m
 			worse = 0
 			if !math.IsNaN(s) {
-				most = s
+				highest = s
 			}
 		}
-		last = m
+		previous = m
 		if worse == 2 {
 			break
 		}
@@ -150,8 +149,8 @@ func (d *Data) targets(rows []int) []float64 {
 // Scale is a standardisation of vectors.
 type Scale struct{ mean, inverse []float32 }
 
-// Standardize returns the standardisation by some rows of x [N×dim], which have mean 0 and variance 1
-// after it. A column that is constant in them becomes 0.
+// Standardize returns the standardisation that gives some rows of x [N×dim] mean 0 and variance 1. A column that is
+// constant in them becomes 0.
 func Standardize(x []float32, dim int, rows []int) *Scale {
 	sum := make([]float64, dim)
 	squares := make([]float64, dim)
@@ -177,8 +176,8 @@ func Standardize(x []float32, dim int, rows []int) *Scale {
 	return s
 }
 
-// limit is where values are clipped, in standard deviations: what training has hardly seen tells
-// little more than that it is large.
+// limit is where values are clipped, in standard deviations: values that are rare in training say little more than that
+// they are large.
 const limit = 10
 
 // Apply returns the vectors standardised and clipped at ±10.

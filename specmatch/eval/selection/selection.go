@@ -28,11 +28,11 @@ type Candidate struct {
 
 // PerSeed are the accuracies of the seeds: means over the folds.
 func (c Candidate) PerSeed() []float64 {
-	var all []float64
+	var means []float64
 	for _, folds := range c.Test {
-		all = append(all, stat.Mean(folds, nil))
+		means = append(means, stat.Mean(folds, nil))
 	}
-	return all
+	return means
 }
 
 // Mean is that over seeds and folds.
@@ -50,13 +50,13 @@ const (
 
 // Oracle returns what is reported if the best of the candidates on the test folds is
 // chosen at a level, the first of equals. Whoever publishes that has tuned on the test.
-func Oracle(from []Candidate, l Level) Candidate {
+func Oracle(candidates []Candidate, l Level) Candidate {
 	if l == ByMean {
-		return slices.MaxFunc(from, func(a, b Candidate) int {
+		return slices.MaxFunc(candidates, func(a, b Candidate) int {
 			return cmp.Compare(a.Mean(), b.Mean())
 		})
 	}
-	return choose(from, func(c Candidate, seed, fold int) float64 {
+	return choose(candidates, func(c Candidate, seed, fold int) float64 {
 		if l == BySeed {
 			return stat.Mean(c.Test[seed], nil)
 		}
@@ -66,17 +66,17 @@ func Oracle(from []Candidate, l Level) Candidate {
 
 // Validated returns what is reported if the best of the candidates inside the training
 // part of each fold is chosen for it. It looks at no accuracy on a test fold.
-func Validated(from []Candidate) Candidate {
-	return choose(from, func(c Candidate, seed, fold int) float64 { return c.Inner[seed][fold] })
+func Validated(candidates []Candidate) Candidate {
+	return choose(candidates, func(c Candidate, seed, fold int) float64 { return c.Inner[seed][fold] })
 }
 
 // choose takes for every fold the Candidate of the highest value, the first of equals.
-func choose(from []Candidate, value func(c Candidate, seed, fold int) float64) Candidate {
+func choose(candidates []Candidate, value func(c Candidate, seed, fold int) float64) Candidate {
 	var chosen Candidate
-	for seed, folds := range from[0].Test {
+	for seed, folds := range candidates[0].Test {
 		row := make([]float64, len(folds))
 		for fold := range folds {
-			best := slices.MaxFunc(from, func(a, b Candidate) int {
+			best := slices.MaxFunc(candidates, func(a, b Candidate) int {
 				return cmp.Compare(value(a, seed, fold), value(b, seed, fold))
 			})
 			row[fold] = best.Test[seed][fold]
@@ -97,40 +97,40 @@ type Row struct {
 // first the plain figure, the first setting after the last epoch, which is fixed
 // beforehand; then honest choices; then, marked as oracles, choices on the test folds.
 func Rows(grid [][]Candidate) []Row {
-	last := len(grid[0]) - 1
-	var ends, all []Candidate
+	final := len(grid[0]) - 1
+	var ends, candidates []Candidate
 	for _, epochs := range grid {
-		ends = append(ends, epochs[last])
-		all = append(all, epochs...)
+		ends = append(ends, epochs[final])
+		candidates = append(candidates, epochs...)
 	}
-	plain := grid[0][last]
+	plain := grid[0][final]
 	list := []Row{{Label: plain.Name + ", last epoch", Candidate: plain}}
-	honest := func(label string, from []Candidate) {
-		if len(from) > 1 && plain.Inner != nil {
-			list = append(list, Row{Label: label + " by validation", Candidate: Validated(from)})
+	honest := func(label string, candidates []Candidate) {
+		if len(candidates) > 1 && plain.Inner != nil {
+			list = append(list, Row{Label: label + " by validation", Candidate: Validated(candidates)})
 		}
 	}
 	greedy := func(label string, c Candidate) {
 		list = append(list, Row{"oracle: " + label, true, c})
 	}
-	if last > 0 {
+	if final > 0 {
 		honest("epoch", grid[0])
 	}
 	if len(grid) > 1 {
 		honest("setting", ends)
-		if last > 0 {
-			honest("setting and epoch", all)
+		if final > 0 {
+			honest("setting and epoch", candidates)
 		}
 	}
-	if last > 0 {
+	if final > 0 {
 		greedy("best epoch of the mean", Oracle(grid[0], ByMean))
 		greedy("best epoch of each seed", Oracle(grid[0], BySeed))
 		greedy("best epoch of each fold", Oracle(grid[0], ByFold))
 	}
 	if len(grid) > 1 {
 		greedy("best setting, last epoch", Oracle(ends, ByMean))
-		if last > 0 {
-			greedy("best setting and epoch of the mean", Oracle(all, ByMean))
+		if final > 0 {
+			greedy("best setting and epoch of the mean", Oracle(candidates, ByMean))
 			for _, l := range []Level{BySeed, ByFold} {
 				var bests []Candidate
 				for i, epochs := range grid {
@@ -138,9 +138,9 @@ func Rows(grid [][]Candidate) []Row {
 					c.Name = ends[i].Name
 					bests = append(bests, c)
 				}
-				each := map[Level]string{BySeed: "seed", ByFold: "fold"}[l]
-				greedy("best setting, with the best epoch of each "+each, Oracle(bests, ByMean))
-				greedy("best setting and epoch of each "+each, Oracle(all, l))
+				unit := map[Level]string{BySeed: "seed", ByFold: "fold"}[l]
+				greedy("best setting, with the best epoch of each "+unit, Oracle(bests, ByMean))
+				greedy("best setting and epoch of each "+unit, Oracle(candidates, l))
 			}
 		}
 	}
