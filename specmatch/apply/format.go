@@ -55,7 +55,7 @@ func Outputs(path string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := []string{path, path + journalEnding, path + files.LockEnding}
+	names := []string{path + journalEnding, path + files.LockEnding}
 	for _, name := range partsOf(format, path) {
 		names = append(names, name, name+partialEnding)
 	}

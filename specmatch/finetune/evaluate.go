@@ -15,16 +15,13 @@ import (
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
-// OutputError says that the model's output for a graph is not finite.
-type OutputError struct {
-	Graph int // index into [Data.Graphs]
-	Value float64
+// GraphError says why a model cannot be fitted to a graph, or evaluated on it.
+type GraphError struct {
+	Graph  int // index into [Data.Graphs]
+	Reason string
 }
 
-func (e *OutputError) Error() string {
-	return fmt.Sprintf("finetune: graph %d: the model's output is %v; are its attributes too large for float32?",
-		e.Graph, e.Value)
-}
+func (e *GraphError) Error() string { return fmt.Sprintf("finetune: graph %d: %s", e.Graph, e.Reason) }
 
 // part is a batch of graphs to evaluate, collated once for all epochs.
 type part struct {
@@ -53,7 +50,7 @@ func newParts(graphs []*graph.Graph, samples []int) (parts []*part) {
 	return parts
 }
 
-// evaluate returns the metrics of the graphs of some parts, and an [OutputError] if an output is not finite.
+// evaluate returns the metrics of the graphs of some parts, and a [GraphError] if an output is not finite.
 func (l *Learner) evaluate(ctx context.Context, parts []*part) (m train.Metrics, err error) {
 	defer backend.Recover(&err)
 	h := *l.m.Card.Head
@@ -75,7 +72,7 @@ func (l *Learner) evaluate(ctx context.Context, parts []*part) (m train.Metrics,
 	}
 	for k, v := range outputs {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, &OutputError{Graph: samples[k/h.Outputs], Value: v}
+			return nil, &GraphError{samples[k/h.Outputs], fmt.Sprintf("the model's output is %v", v)}
 		}
 	}
 

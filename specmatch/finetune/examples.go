@@ -257,11 +257,11 @@ func (x *Examples) CountBounds(samples []int) (n int) {
 	return n
 }
 
-// Locate adds the file and the line of the record to an [OutputError]; other errors stay as they are.
+// Locate adds the file and the line of the record to a [GraphError]; other errors stay as they are.
 func (x *Examples) Locate(err error) error {
-	var output *OutputError
-	if !errors.As(err, &output) {
+	var e *GraphError
+	if !errors.As(err, &e) {
 		return err
 	}
-	return fmt.Errorf("%s:%d: %w", x.file(output.Graph), x.Records[output.Graph].Line, err)
+	return fmt.Errorf("%s:%d: %w", x.file(e.Graph), x.Records[e.Graph].Line, err)
 }

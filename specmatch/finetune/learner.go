@@ -127,6 +127,9 @@ func New(m *model.Trained, d Data, o Options) (l *Learner, err error) {
 	return l, nil
 }
 
+// maxAttribute bounds the attributes of nodes, whose squares must be finite as float32.
+const maxAttribute = 1e19
+
 // checkFit returns an error unless the model can be fitted to the data with the options.
 func checkFit(m *model.Trained, d Data, o Options) error {
 	h := m.Card.Head
@@ -146,6 +149,12 @@ func checkFit(m *model.Trained, d Data, o Options) error {
 	for i, g := range d.Graphs {
 		if err := a.Accepts(g); err != nil {
 			return fmt.Errorf("finetune: graph %d: %w", i, err)
+		}
+		for k, v := range g.X.Dense {
+			if v < -maxAttribute || v > maxAttribute {
+				return &GraphError{i, fmt.Sprintf("attribute %d of node %d is %g, whose square is beyond float32; take "+
+					"another unit or the logarithm", k%g.X.Width, k/g.X.Width, v)}
+			}
 		}
 	}
 	switch {

@@ -137,3 +137,74 @@ func TestSettle(t *testing.T) {
 		t.Errorf("ROC-AUC %v of scores that differ, want 75: %v", auc, p)
 	}
 }
+
+// TestTwoClasses: two classes have the ROC-AUC of the probability of one of them; three have none.
+func TestTwoClasses(t *testing.T) {
+	p := []float64{0.9, 0.4, 0.35, 0.8}
+	y := []float64{1, 0, 0, 0}
+	var rows []float64
+	for _, v := range p {
+		rows = append(rows, 1-v, v)
+	}
+	h := model.Head{Kind: model.Classes, Outputs: 2, ClassValues: []string{"Active", "Inactive"}}
+	if got := Score(h, rows, y)[0]["roc_auc"]; got != 100 {
+		t.Errorf("ROC-AUC %v, want 100", got)
+	}
+	h.Outputs = 3
+	for _, m := range Metrics(h) {
+		if m.Name == "roc_auc" {
+			t.Error("three classes have a ROC-AUC")
+		}
+	}
+}
+
+// TestNaN: a prediction that is NaN has no rank, and ends no program.
+func TestNaN(t *testing.T) {
+	h := model.Head{Kind: model.Regression, Outputs: 1, Std: []float64{1}}
+	p := []float64{1, math.NaN(), 2, math.NaN()}
+	Settle(h, p)
+	if m := Score(h, p, []float64{1, 2, 3, 4})[0]; len(m) != 0 {
+		t.Errorf("metrics of NaN: %v", m)
+	}
+	if got := ranks([]float64{3, 1, 3, 2, math.NaN()}); !slices.Equal(got[:4], []float64{3.5, 1, 3.5, 2}) {
+		t.Errorf("ranks %v", got)
+	}
+}
+
+// TestSumConfusion: matrices are added up by task, and those of a task without targets are skipped.
+func TestSumConfusion(t *testing.T) {
+	a := [][][]float64{{{1, 2}, {3, 4}}, nil}
+	b := [][][]float64{{{10, 20}, {30, 40}}, {{1, 0}, {0, 1}}}
+	got := SumConfusion([][][][]float64{a, b})
+	if fmt.Sprint(got) != "[[[11 22] [33 44]] [[1 0] [0 1]]]" || fmt.Sprint(a[0]) != "[[1 2] [3 4]]" {
+		t.Errorf("%v, of %v", got, a)
+	}
+}
+
+// TestShift: in a balanced fit, the log-odds of a class against n-1 others are corrected for n-1 times as many targets.
+func TestShift(t *testing.T) {
+	l := &Learner{
+		m:       &model.Trained{Card: model.Card{Head: &model.Head{Kind: model.Classes, Outputs: 3}}},
+		weights: [][]float64{{1, 1, 1}},
+	}
+	for _, c := range []struct{ classes, want []float64 }{
+		{[]float64{0, 1, 2}, []float64{0, 0, 0}},
+		{[]float64{0, 0, 1, 2}, []float64{math.Log(0.5), math.Log(1.5), math.Log(1.5)}},
+	} {
+		var y []float64
+		for _, class := range c.classes {
+			row := make([]float64, 3)
+			row[int(class)] = 1
+			y = append(y, row...)
+		}
+		for k, got := range l.shift(y) {
+			if math.Abs(got-c.want[k]) > 1e-12 {
+				t.Errorf("%v: class %d: %v, want %v", c.classes, k, got, c.want[k])
+			}
+		}
+	}
+	l.m.Card.Head = &model.Head{Kind: model.Binary, Outputs: 1}
+	if got := l.shift([]float64{1, 0, 0, 0, math.NaN()})[0]; math.Abs(got-math.Log(3)) > 1e-12 {
+		t.Errorf("a binary task: %v, want ln 3", got)
+	}
+}

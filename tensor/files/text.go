@@ -68,9 +68,9 @@ func Distinct(first string, names ...string) []string {
 	return columns
 }
 
-// Apart returns an error if a file to write is a folder, or is also read. A folder that is
-// read stands for all its files; "-" is the standard input. Files that do not exist are
-// ignored.
+// Apart returns an error if a file to write is a folder, a link or a device, is also read, or
+// is to be written twice. A folder that is read stands for all its files; "-" is the standard
+// input. Files to read that do not exist are ignored.
 func Apart(written, read []string) error {
 	type file struct {
 		name string
@@ -101,18 +101,31 @@ func Apart(written, read []string) error {
 			return nil // a folder that cannot be listed cannot be read, either
 		})
 	}
-	for _, name := range written {
-		info, err := os.Stat(name)
+	for i, name := range written {
+		for _, other := range written[:i] {
+			if filepath.Clean(name) == filepath.Clean(other) {
+				return fmt.Errorf("cannot write %s: another output has that name", name)
+			}
+		}
+		info, err := os.Lstat(name)
 		if err != nil {
 			continue
 		}
-		if info.IsDir() {
+		target, err := os.Stat(name)
+		if err == nil && target.IsDir() {
 			return fmt.Errorf("cannot write %s: it is a folder", name)
 		}
 		for _, f := range inputs {
-			if os.SameFile(info, f.info) {
+			if err == nil && os.SameFile(target, f.info) {
 				return fmt.Errorf("cannot write %s: it is the input %s", name, f.name)
 			}
+		}
+		if info.Mode()&fs.ModeSymlink != 0 {
+			return fmt.Errorf("cannot write %s: it is a link, which would be replaced; name its target", name)
+		}
+		if !info.Mode().IsRegular() {
+			return fmt.Errorf("cannot write %s: it is a device or the like, not a regular file; - is standard output",
+				name)
 		}
 	}
 	return nil

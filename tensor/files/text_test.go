@@ -45,7 +45,7 @@ func TestApart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for link, to := range map[string]string{"link.csv": "in.csv", "set/B.txt": "../other.csv"} {
+	for link, to := range map[string]string{"link.csv": "in.csv", "dangling.csv": "gone.csv", "set/B.txt": "../other.csv"} {
 		if err := os.Symlink(to, link); err != nil {
 			t.Skip(err)
 		}
@@ -62,6 +62,10 @@ func TestApart(t *testing.T) {
 		{"set/raw/A.txt", "set", "it is the input "},
 		{"other.csv", "set", "it is the input "},
 		{"set", "in.csv", "is a folder"},
+		{"link.csv", "other.csv", "cannot write link.csv: it is a link"},
+		{"dangling.csv", "other.csv", "cannot write dangling.csv: it is a link"},
+		{"/dev/null", "other.csv", "cannot write /dev/null: it is a device"},
+		{"new.csv,./new.csv", "other.csv", "another output has that name"},
 		{"other.csv,new.csv", "in.csv,nowhere,-", ""},
 		{"new.csv", "new.csv", ""},
 	} {

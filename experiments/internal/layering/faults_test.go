@@ -67,6 +67,15 @@ var faults = []struct{ fault, tests string }{
 	{"neutral forms and largest fragments of salts", "gnn/molecule TestStandard, gnn/molecule TestStandardTable"},
 	{"bonds of any order, configurations of protonated amines", "gnn/molecule TestDigests, gnn/molecule TestWrite, gnn/molecule TestRelease2026"},
 	{"logP of long chains", "gnn/molecule/descriptor TestLongChain"},
+	{"atom map numbers hide duplicates and break scaffolds", "specmatch/finetune TestMapNumbers"},
+	{"weights, predictions and attributes that are not finite", "specmatch/model TestOpenHostile, specmatch/apply TestNonFinite, specmatch/cmd/specmatch TestNonFinite"},
+	{"a loop without end on a NaN prediction", "specmatch/finetune TestNaN"},
+	{"isomorphic graphs across the parts of a fit", "specmatch/finetune TestOverlap"},
+	{"labels of one molecule that contradict each other", "specmatch/finetune TestReplicates"},
+	{"a linear fit that stops early", "specmatch/eval/probe TestMinimum"},
+	{"a binary target among numbers; two classes without a ROC-AUC", "specmatch/finetune TestBinaryAmongNumbers, specmatch/finetune TestTwoClasses"},
+	{"outputs that are devices or links, or two of one name", "tensor/files TestApart, specmatch/cmd/specmatch TestMistakes"},
+	{"mutants of the balanced mixture, of groups that are dealt out and of the strength that is chosen", "specmatch/finetune TestShift, specmatch/finetune TestLargeScaffolds, specmatch/eval/probe TestChooseStops"},
 }
 
 // TestFaults: every fault that was found by use has a test that is there.

@@ -194,7 +194,7 @@ func (x *tuning) newLearner(
 		Balanced: x.Balanced,
 		Absolute: x.Loss == lossAbsolute,
 	})
-	return m, split, learner, err
+	return m, split, learner, x.examples.Locate(err)
 }
 
 // units returns the fits of all divisions.

@@ -981,7 +981,12 @@ func TestMistakes(t *testing.T) {
 	if err := os.Mkdir("plain", 0o755); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Symlink("nowhere.csv", "link.csv"); err != nil {
+		t.Fatal(err)
+	}
 	write(t, "plain/test-1.csv", "smiles,y\nC,1\n")
+	write(t, "plain/rejected.csv", "smiles,y\nC,1\n")
+	write(t, "plain/log.jsonl", "{}\n")
 	write(t, "plain/model-0.safetensors", "")
 	for _, name := range []string{"readonly", "folder.csv", "folder.safetensors", "folder.html"} {
 		if err := os.Mkdir(name, 0o555); err != nil {
@@ -1021,6 +1026,14 @@ func TestMistakes(t *testing.T) {
 		{"report -in tuned -out tuned/report.html", "-out: tuned/report.html is within the run directory", true},
 		{"compare -in tuned,other -out other/new.md", "is within the run directory", true},
 		{"report -in model.csv -out model.csv", "cannot write model.csv: it is the input model.csv", true},
+		{"embed -in m.csv -out link.csv", "link.csv: it is a link", true},
+		{"predict -in m.csv -explain /dev/null -out p.csv -model x", "/dev/null: it is a device", true},
+		{"predict -in m.csv -explain p.csv -out ./p.csv -model x", "another output has that name", true},
+		{"predict -in m.csv -explain p.npy.ids.csv -out p.npy -model x", "another output has that name", true},
+		{"predict -in m.csv -explain p.csv.lock -out p.csv -model x", "another output has that name", true},
+		{"predict -in m.csv -explain p.csv.partial -out p.csv -model x", "another output has that name", true},
+		{"finetune -in plain/rejected.csv -target y -out plain", "cannot write plain/rejected.csv: it is the input", true},
+		{"train -in plain/log.jsonl -out plain", "cannot write plain/log.jsonl: it is the input", true},
 		{"predict -in m.csv -out p.csv -model pretrained", "pretrained: is an encoder without a head", false},
 		{"embed -in m.csv -out locked.npy", "locked.npy: another process is writing it", false},
 		{"embed -out v.npy -model " + chem, "-in is needed", true},

@@ -99,14 +99,20 @@ func checkRunOutputs(dir string, written []string, read ...string) error {
 	if dir == "" {
 		return nil
 	}
-	for i, name := range written {
-		written[i] = filepath.Join(dir, name)
+	var paths []string
+	for _, name := range append(written, runFiles...) {
+		paths = append(paths, filepath.Join(dir, name))
 	}
 	read = slices.DeleteFunc(read, func(name string) bool {
 		info, err := os.Stat(name)
 		return err == nil && info.IsDir()
 	})
-	return checkOutputs(written, read...)
+	return checkOutputs(paths, read...)
+}
+
+// runFiles are the files of every run directory.
+var runFiles = []string{
+	"config.json", "done.jsonl", "metrics.csv", "log.jsonl", "results.json", "tables.md", "report.html",
 }
 
 // write sends the records of the input through a model, and writes a row for each.

@@ -60,7 +60,11 @@ func (x *prediction) check() error {
 	case x.Explain == "":
 		return nil
 	}
-	return checkOutputs([]string{x.Explain}, append(x.Models, x.In, x.Out)...)
+	written := []string{x.Explain}
+	if outputs, err := apply.Outputs(x.Out); err == nil {
+		written = append(written, outputs...)
+	}
+	return checkOutputs(written, append(x.Models, x.In)...)
 }
 
 func (x *prediction) run(ctx context.Context, stdout, stderr io.Writer) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
@@ -228,5 +229,86 @@ func TestNear(t *testing.T) {
 	y, err := probe.Neighbours(t.Context(), d, all[:3], all[3:], 2, probe.Cosine)
 	if err != nil || !slices.Equal(y, []float64{3, 0}) {
 		t.Errorf("%v, %v", y, err)
+	}
+}
+
+// TestMinimum: with more columns than rows and a small strength, too, a fit ends at the minimum: the loss is strongly
+// convex, and so at most ‖g‖²/2λ above it.
+func TestMinimum(t *testing.T) {
+	const n, wide, strength = 40, 200, 1e-4
+	rng := rand.New(rand.NewPCG(3, 4))
+	var x []float32
+	for range n * wide {
+		x = append(x, float32(rng.NormFloat64()))
+	}
+	for _, kind := range []probe.Kind{probe.Squares, probe.Logistic} {
+		d := probe.Data{X: x, Dim: wide, Tasks: 1, Kind: kind}
+		for i := range n {
+			y := rng.NormFloat64()
+			if kind == probe.Logistic {
+				y = float64(i * 7 % 3 % 2)
+			}
+			d.Y = append(d.Y, y)
+		}
+		m, err := probe.Fit(t.Context(), d, numbers(n), strength)
+		if err != nil {
+			t.Fatal(err)
+		}
+		loss := 0.0
+		g := make([]float64, wide+1)
+		for i, y := range d.Y {
+			s := m.Intercept[0]
+			for k := range wide {
+				s += float64(m.W[k]) * float64(x[i*wide+k])
+			}
+			slope := 0.0
+			if kind == probe.Squares {
+				slope = s - (y-m.Mean[0])/m.Std[0]
+				loss += 0.5 * slope * slope / n
+			} else {
+				slope = 1/(1+math.Exp(-s)) - y
+				loss += (math.Log1p(math.Exp(s)) - y*s) / n
+			}
+			for k := range wide {
+				g[k] += slope * float64(x[i*wide+k]) / n
+			}
+			g[wide] += slope / n
+		}
+		squares := g[wide] * g[wide]
+		for k, w := range m.W {
+			loss += 0.5 * strength * float64(w) * float64(w)
+			g[k] += strength * float64(w)
+			squares += g[k] * g[k]
+		}
+		if gap := squares / (2 * strength) / loss; !(gap < 1e-6) {
+			t.Errorf("kind %d: the loss %g may be %g of it above the minimum", kind, loss, gap)
+		}
+	}
+}
+
+// TestChooseStops: after one strength that is worse, the next is still tried; after two, none is.
+func TestChooseStops(t *testing.T) {
+	x, target, _ := wave()
+	d := probe.Data{X: x, Dim: dim, Y: target, Tasks: 1}
+	for _, c := range []struct {
+		scores   []float64
+		strength float64
+		fits     int
+	}{
+		{[]float64{1, 0.5, 2, 1.5, 1.9, 9}, 0.1, 5},
+		{[]float64{3, 2, 1, 9, 9, 9}, 10, 3},
+		{[]float64{math.NaN(), 1, 0, 2, 3, 4}, 1e-4, 6},
+	} {
+		fits := 0
+		m, err := probe.Choose(t.Context(), d, numbers(40), numbers(60)[40:], func([]float64, []float64) float64 {
+			fits++
+			return c.scores[fits-1]
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Strength != c.strength || fits != c.fits {
+			t.Errorf("%v: strength %g after %d fits, want %g after %d", c.scores, m.Strength, fits, c.strength, c.fits)
+		}
 	}
 }

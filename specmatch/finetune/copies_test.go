@@ -1,0 +1,105 @@
+package finetune_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/finetune"
+)
+
+// TestReplicates: labels of one molecule, however it is written, are counted, and those that differ are reported with
+// their lines and their spread.
+func TestReplicates(t *testing.T) {
+	for _, c := range []struct{ values, want string }{
+		{"1.5,3,2.5,4.25,3,8", "2 molecules have 4 labels of y in all; those of 1 differ, with a standard deviation of " +
+			"0.5 over all replicates, most for the lines 2, 4"},
+		{"0,1,0,0,0,0", "2 molecules have 4 labels of y in all; those of 1 contradict each other, such as the lines 3, 6"},
+		{"a,b,a,c,b,c", "2 molecules have 4 labels of y in all, which agree"},
+		{"1.5,2,,4.25,,8", ""},
+	} {
+		var b strings.Builder
+		b.WriteString("smiles,y\n")
+		// Lines 2 and 4 are ethanol, lines 3 and 6 benzene with numbers of a reaction.
+		smiles := []string{"CCO", "c1ccccc1", "OCC", "CCN", "[cH:1]1[cH:2][cH:3][cH:4][cH:5][cH:6]1", "CCC"}
+		for i, y := range strings.Split(c.values, ",") {
+			fmt.Fprintf(&b, "%s,%s\n", smiles[i], y)
+		}
+		x, err := read(t, b.String(), finetune.Task{Targets: []string{"y"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(x.Replicates(), "; "); got != c.want {
+			t.Errorf("%s: %q, want %q", c.values, got, c.want)
+		}
+	}
+}
+
+// TestMapNumbers: atom map numbers make neither another molecule nor another scaffold.
+func TestMapNumbers(t *testing.T) {
+	text := "smiles,y,part\nCCO,0,valid\n[CH3:1][CH2:2][OH:3],0,test\nCCN,1,train\n[NH2:1][CH2:7][CH3:2],1,test\n"
+	x, err := read(t, text, finetune.Task{Targets: []string{"y"}, Split: "part"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, n := x.Overlap(dataset.Split{Train: []int{2}, Valid: []int{0}, Test: []int{1, 3}}); v != 0 || n != 1 {
+		t.Errorf("%d and %d overlap, want 0 and 1", v, n)
+	}
+	text = "smiles,y\n" + strings.Repeat("[CH3:1][c:3]1[cH:5][cH:2][cH:4][cH:7][cH:6]1,7.5\n[cH:1]1[c:2]([CH2:7][CH3:6])[cH:4][cH:8][cH:3][cH:5]1,8\n", 4) +
+		"C1CC1,1.5\nC1CCC1,2\n"
+	x, err = read(t, text, finetune.Task{Targets: []string{"y"}, Split: finetune.Scaffold})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := x.Divide(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Train) != 8 || slices.Contains(s.Train, 8) {
+		t.Errorf("benzenes are on two sides: %+v", s)
+	}
+}
+
+// TestBinaryAmongNumbers: a target of 0 and 1 next to one with more values is fitted as a number, which is said.
+func TestBinaryAmongNumbers(t *testing.T) {
+	const text = "smiles,y1,y2,y3\nC,0.5,1,0\nCC,2,0,1\nCCC,3,,2\nCCCC,4.5,1,1\n"
+	for targets, want := range map[string]bool{"y1,y2": true, "y1,y3": false, "y2": false} {
+		x, err := read(t, text, finetune.Task{Targets: strings.Split(targets, ",")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Contains(x.Summary(), "y2 has 0 and 1 only and is fitted as a number")
+		if got != want || !want && strings.Contains(x.Summary(), "fitted as a number") {
+			t.Errorf("%s: %s", targets, x.Summary())
+		}
+	}
+}
+
+// TestLargeScaffolds: groups that are larger than a small part go to the training set, and the parts have their shares.
+func TestLargeScaffolds(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("smiles,y\n")
+	add := func(ring, chain, y int) {
+		fmt.Fprintf(&b, "%sC1%sC1,%d\n", strings.Repeat("C", chain), strings.Repeat("C", ring), y)
+	}
+	for i := range 12 {
+		add(1, i, i%2)
+		add(2, i, i%2)
+	}
+	for i := range 76 {
+		add(3+i, 0, i%2)
+	}
+	x, err := read(t, b.String(), finetune.Task{Targets: []string{"y"}, Split: finetune.StratifiedScaffold})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := x.Divide(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Train) != 80 || len(s.Valid) != 10 || len(s.Test) != 10 {
+		t.Errorf("parts of %d, %d and %d", len(s.Train), len(s.Valid), len(s.Test))
+	}
+}
