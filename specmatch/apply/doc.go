@@ -1,9 +1,9 @@
-// Package apply sends files of molecules or graphs, which may be larger than memory, through trained models, and writes
-// a row of embeddings or predictions for each record.
+// Package apply sends files of molecules or graphs, which may be larger than memory, through trained models, and
+// writes a row of embeddings or predictions for each record.
 //
-// The mental model: a [Job] is a file of records and a [Model], a function from graphs to rows of numbers. [Job.Stream]
-// reads and computes batch by batch, and holds one batch at a time. [Job.WriteFile] writes the rows as .csv, .npy or
-// .parquet, by the name of the file.
+// The mental model: a [Job] is a file of records and a [Model], a function from graphs to rows of numbers.
+// [Job.Stream] reads and computes batch by batch, and holds one batch at a time. [Job.WriteFile] writes the rows as
+// .csv, .npy or .parquet, by the name of the file.
 //
 //	m, err := model.Open("model.safetensors", be)
 //	predictor, err := apply.Predictor(m)
@@ -29,7 +29,7 @@
 //
 // # Shards
 //
-// Job.Shard makes a job write a part of the batches, as OUT.shard-3-of-8 and its files, which have these names when the
-// shard is complete. Shards run anywhere and in any order; each reads the whole file. [Collect] joins them to the bytes
-// that one process writes, or says which are missing. A shard resumes after an interruption as a job does.
+// Job.Shard makes a job write a part of the batches, as OUT.shard-3-of-8 and its files, which have these names when
+// the shard is complete. Shards run anywhere and in any order; each reads the whole file. [Collect] joins them to the
+// bytes that one process writes, or says which are missing. A shard resumes after an interruption as a job does.
 package apply

@@ -148,8 +148,8 @@ func openFrozen() *model.Trained {
 	return m
 }
 
-// Features returns a model of vectors that concatenate these features of molecules, each at most once; the encoder is m.
-// Columns are those of [gnn.Architecture.Columns], the names of the descriptors, and morgan_0, bits_0 and so on.
+// Features returns a model of vectors that concatenate these features of molecules, each at most once; the encoder is
+// m. Columns are those of [gnn.Architecture.Columns], the names of the descriptors, and morgan_0, bits_0 and so on.
 func Features(m *model.Trained, features ...Feature) (Model, error) {
 	if slices.Equal(features, []Feature{Encoder}) {
 		return Embedder(m)

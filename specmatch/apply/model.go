@@ -123,9 +123,9 @@ func Embedder(m *model.Trained) (Model, error) {
 	return x, err
 }
 
-// Predictor returns a model of predictions, with the columns of [model.Head.Columns]. For several models, it returns the
-// mean of their predictions and, in columns NAME_std, their standard deviation, with n-1 in the denominator. All must
-// have a head, and be alike ([Alike]).
+// Predictor returns a model of predictions, with the columns of [model.Head.Columns]. For several models, it returns
+// the mean of their predictions and, in columns NAME_std, their standard deviation, with n-1 in the denominator. All
+// must have a head, and be alike ([Alike]).
 func Predictor(models ...*model.Trained) (Model, error) {
 	if len(models) == 0 {
 		return Model{}, errors.New("apply: there is no model to predict with")

@@ -97,8 +97,8 @@ func (j *Job) WriteFile(ctx context.Context, path string) (Result, error) {
 	return w.done, err
 }
 
-// key identifies the job by its records, model, program and instruction set. It is "" if the records do not come from a
-// regular file: such a job cannot resume.
+// key identifies the job by its records, model, program and instruction set. It is "" if the records do not come from
+// a regular file: such a job cannot resume.
 func (j *Job) key(ctx context.Context) (string, error) {
 	info, err := os.Stat(j.Path)
 	if err != nil || !info.Mode().IsRegular() {

@@ -92,9 +92,9 @@ func escape(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
-// Collect joins the shards of an output, which [Job.WriteFile] wrote, to the files that one process would have written,
-// byte by byte. It leaves the shards, and returns the number of columns. The error lists shards that are missing or
-// incomplete; shards of several jobs are an error, too.
+// Collect joins the shards of an output, which [Job.WriteFile] wrote, to the files that one process would have
+// written, byte by byte. It leaves the shards, and returns the number of columns. The error lists shards that are
+// missing or incomplete; shards of several jobs are an error, too.
 func Collect(ctx context.Context, path string, half bool) (r Result, columns int, err error) {
 	format, err := formatOf(path, half)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 
 // machine is a kind of classifier with the buffers of one goroutine.
 type machine interface {
-	// predict trains on a part of an input with each C of cs, which ascend, and returns
-	// for each the places in p.class of what it takes the points of test for.
+	// predict trains on a part of an input with each C of cs, ascending, and returns the predicted classes
+	// of the points of test for each C, as positions in p.class.
 	predict(ctx context.Context, input int, p part, test []int, cs []float64) ([][]int, error)
 }
 
@@ -77,8 +77,7 @@ func (s *search) boundMemory() {
 	s.opt.Workers = min(s.opt.Workers, int(max(1, (2<<30)/max(1, bytes))))
 }
 
-// right counts the points of test that a machine trained on train gets right, for each C
-// of cs.
+// countCorrect returns how many points of test a machine trained on train classifies correctly, for each C of cs.
 func (s *search) countCorrect(
 	ctx context.Context, m machine, input int, train, test []int, cs []float64,
 ) ([]int, error) {
@@ -191,7 +190,7 @@ func (s *search) run(ctx context.Context, newMachine func() machine) (*Result, e
 	return res, nil
 }
 
-// foldError says where err happened. The error of a context is returned unchanged.
+// foldError adds the fold to err. The error of a context is returned unchanged.
 func foldError(err error, where string) error {
 	if err == context.Canceled || err == context.DeadlineExceeded {
 		return err

@@ -174,22 +174,20 @@ func (x *Examples) answers(i int) (list []answer) {
 	return list
 }
 
-// deal divides records into parts with these shares, which add up to 1. Records that the split keeps together are a
-// group. The groups are dealt out one after another, from the one with the largest share of an answer or of all
-// records. Each goes to the part that it brings nearest to its share of each answer and of all records, by χ²
-// (Sechidis, Tsoumakas and Vlahavas, On the stratification of multi-label data, 2011, with another distance, and
-// with groups).
-func (x *Examples) deal(labelled []int, shares []float64, rng *rand.Rand) [][]int {
-	type group struct {
-		members []int
-		answers []int           // of its members, in order; 0 stands for a record
-		count   map[int]float64 // of each answer
-		share   float64         // the largest share of an answer or of the records
-	}
-	var groups []*group
+// group is records that a split keeps together.
+type group struct {
+	members []int
+	answers []int           // of its members, in order; 0 stands for a record
+	count   map[int]float64 // of each answer
+	share   float64         // the largest share of an answer or of the records
+}
+
+// groups returns the groups of some records, and the number of each answer in all. The records are in an order that
+// rng decides.
+func (x *Examples) groups(labelled []int, rng *rand.Rand) (groups []*group, total []float64) {
 	number := map[answer]int{}
 	byScaffold := map[string]*group{}
-	total := []float64{0} // of each answer
+	total = []float64{0}
 	for _, k := range dataset.Permutation(nil, len(labelled), rng) {
 		r := x.Records[labelled[k]]
 		g := byScaffold[r.Scaffold]
@@ -220,6 +218,16 @@ func (x *Examples) deal(labelled []int, shares []float64, rng *rand.Rand) [][]in
 			g.share = max(g.share, n/total[c])
 		}
 	}
+	return groups, total
+}
+
+// deal divides records into parts with these shares, which add up to 1. Records that the split keeps together are a
+// group. The groups are dealt out one after another, from the one with the largest share of an answer or of all
+// records. Each goes to the part that it brings nearest to its share of each answer and of all records, by χ²
+// (Sechidis, Tsoumakas and Vlahavas, On the stratification of multi-label data, 2011, with another distance, and
+// with groups).
+func (x *Examples) deal(labelled []int, shares []float64, rng *rand.Rand) [][]int {
+	groups, total := x.groups(labelled, rng)
 	slices.SortStableFunc(groups, func(a, b *group) int { return cmp.Compare(b.share, a.share) })
 
 	// Deal the groups out, the one that is hardest to place first.

@@ -118,10 +118,16 @@ func Read(ctx context.Context, path string, t Task, o records.Options) (*Example
 		return nil, err
 	}
 
-	for k, name := range t.Targets {
+	return x, x.readTargets(isTU)
+}
+
+// readTargets fills Y, and the kind and the split if they are left to the values. Targets in TUDataset's format are
+// classes.
+func (x *Examples) readTargets(isTU bool) error {
+	for k, name := range x.Targets {
 		hasValue := func(r *records.Record) bool { return strings.TrimSpace(r.Fields[k]) != "" }
 		if !slices.ContainsFunc(x.Records, hasValue) {
-			return nil, fmt.Errorf("%s: no record has a value of %s", path, name)
+			return fmt.Errorf("%s: no record has a value of %s", x.path, name)
 		}
 	}
 	if x.Kind == "" {
@@ -136,12 +142,12 @@ func Read(ctx context.Context, path string, t Task, o records.Options) (*Example
 	}
 	x.Split = cmp.Or(x.Split, split)
 	if x.Kind == model.Regression && (x.Split == Stratified || x.Split == StratifiedScaffold) {
-		return nil, fmt.Errorf("finetune: the split %s is for classes and binary tasks", x.Split)
+		return fmt.Errorf("finetune: the split %s is for classes and binary tasks", x.Split)
 	}
 	if x.Kind == model.Classes {
-		return x, x.readClasses()
+		return x.readClasses()
 	}
-	return x, x.readNumbers()
+	return x.readNumbers()
 }
 
 // readParts appends the records of the files of Valid and Test.

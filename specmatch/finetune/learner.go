@@ -152,8 +152,8 @@ func checkFit(m *model.Trained, d Data, o Options) error {
 		}
 		for k, v := range g.X.Dense {
 			if v < -maxAttribute || v > maxAttribute {
-				return &GraphError{i, fmt.Sprintf("attribute %d of node %d is %g, whose square is beyond float32; take "+
-					"another unit or the logarithm", k%g.X.Width, k/g.X.Width, v)}
+				return &GraphError{i, fmt.Sprintf("attribute %d of node %d is %g, whose square is beyond float32; "+
+					"take another unit or the logarithm", k%g.X.Width, k/g.X.Width, v)}
 			}
 		}
 	}

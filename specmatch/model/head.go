@@ -83,8 +83,8 @@ func (h Head) Columns() (names []string) {
 // maxOutputs bounds the outputs of a head.
 const maxOutputs = 1 << 20
 
-// NewPredictor returns an encoder with an untrained head, for package finetune to fit. The linear layer [width×outputs]
-// is initialised by PyTorch's default. It panics unless the head passes [Head.Check].
+// NewPredictor returns an encoder with an untrained head, for package finetune to fit. The linear layer
+// [width×outputs] is initialised by PyTorch's default. It panics unless the head passes [Head.Check].
 func NewPredictor(e gnn.Encoder, h Head, rng *rand.Rand) *Trained {
 	return NewPredictorBeside(e, h, nil, 0, rng)
 }

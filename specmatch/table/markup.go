@@ -7,9 +7,8 @@ import (
 	"text/template"
 )
 
-// WriteHTML writes the table as HTML, the best figures bold. Heads are buttons, and a
-// cell whose text is not what it is to be sorted by has that in data-v: a script may
-// sort by them.
+// WriteHTML writes the table as HTML, with the best figures bold. For a script that sorts, heads are buttons, and a
+// cell has its value in data-v if that is not its text.
 func (t *Table) WriteHTML(w io.Writer) error { return htmlTable.Execute(w, t.data()) }
 
 // WriteMarkdown writes the table as GitHub's Markdown, the best figures bold.
@@ -70,7 +69,9 @@ var latexTable = template.Must(template.New("").Delims("<<", ">>").Funcs(templat
 \toprule
 <<range $i, $c := .Heads>><<if $i>> & <<end>><<tex .Text>><<end>> \\
 \midrule
-<<range .Rows>><<range $i, $c := .>><<if $i>> & <<end>><<if .Best>>\textbf{<<tex .Text>>}<<else>><<tex .Text>><<end>><<end>> \\
+<<range .Rows>>
+<<- range $i, $c := .>><<if $i>> & <<end>>
+<<- if .Best>>\textbf{<<tex .Text>>}<<else>><<tex .Text>><<end>><<end>> \\
 <<end>>\bottomrule
 \end{tabular}
 <<range .Footnotes>>

@@ -1,13 +1,12 @@
-// Package compare says what a difference between two methods is worth that were run
-// with several seeds: its standard error, a p-value, the correction for looking at
-// several, and how many seeds would show a difference of interest.
+// Package compare evaluates the difference between two methods that were run with several seeds: its standard error, a
+// p-value, the correction for several comparisons, and the number of seeds that would show a difference of interest.
 //
 // The mental model: a run is a draw. Two methods with the same seed may share initial
 // weights, batches, augmentations and folds, and it is tempting to expect that this
 // makes their difference more precise. It hardly does where training is chaotic: weights
 // that are off by a hundred-thousandth make the run another draw (method jitter of
-// package method), so that the variance of a difference is nearly the sum of two. What
-// sharing folds is good for is that neither method has the easier ones.
+// package method), so that the variance of a difference is nearly the sum of two. Shared folds are
+// still worth having, since neither method gets the easier ones.
 //
 //	d := compare.Seeds(a, b)                 // +0.45 ± 0.13, n = 20, p = 0.003
 //	p := compare.Holm([]float64{d.P, e.P})   // both are looked at
@@ -40,8 +39,8 @@ type Difference struct {
 	P float64
 }
 
-// Seeds compares what two methods reached with the same seeds, in their order. With
-// fewer than two seeds Err and P are NaN. It panics if the lengths differ.
+// Seeds compares the results of two methods with the same seeds, in their order. With fewer than two seeds, Err and P
+// are NaN. It panics if the lengths differ.
 func Seeds(a, b []float64) Difference {
 	if len(a) != len(b) {
 		panic(fmt.Sprintf("compare: %d seeds and %d", len(a), len(b)))
@@ -54,9 +53,9 @@ func Seeds(a, b []float64) Difference {
 	return newDifference(len(a), mean, stat.StdErr(std, float64(len(a))), float64(len(a)-1))
 }
 
-// Mean returns the mean of differences that were measured independently, as on several
-// data sets. N is the least of theirs. With variances v_i of ν_i degrees of freedom that
-// of the mean has about (Σ v_i)²/Σ(v_i²/ν_i) of them (Welch 1947, Satterthwaite 1946).
+// Mean returns the mean of differences that were measured independently, on several data sets for example. Its N is
+// their smallest. Given variances v_i with ν_i degrees of freedom, the variance of the mean has about
+// (Σ v_i)²/Σ(v_i²/ν_i) (Welch 1947, Satterthwaite 1946).
 func Mean(differences []Difference) Difference {
 	n := math.MaxInt
 	mean := 0.0
@@ -73,8 +72,8 @@ func Mean(differences []Difference) Difference {
 	return newDifference(n, mean, math.Sqrt(variance)/k, variance*variance/fourth)
 }
 
-// rounding bounds what is left of a standard error that is 0, for values of the order of
-// 100, as percentages are.
+// rounding bounds the rounding error of a standard error that is 0, for values of the order of 100, such as
+// percentages.
 const rounding = 1e-9
 
 // newDifference returns the difference with its p-value.
@@ -107,12 +106,10 @@ func (d Difference) Interval(level float64) (lo, hi float64) {
 	return d.Mean - w, d.Mean + w
 }
 
-// Holm returns the p-values corrected for their number, in the same order: with
-// p_(1) ≤ … ≤ p_(m), p_(k) becomes max_{j≤k} min(1, (m−j+1)·p_(j)). One that is NaN stays
-// so and does not count. Calling those below
-// α real, one is wrong about any of them with probability at most α (S. Holm, A simple
-// sequentially rejective multiple test procedure, Scandinavian Journal of Statistics
-// 6, 1979).
+// Holm returns the p-values corrected for their number, in the same order: with p_(1) ≤ … ≤ p_(m), p_(k) becomes
+// max_{j≤k} min(1, (m−j+1)·p_(j)). NaN stays NaN and does not count. If all differences with a value below α are
+// called real, the probability that any of them is not is at most α (S. Holm, A simple sequentially rejective multiple
+// test procedure, Scandinavian Journal of Statistics 6, 1979).
 func Holm(p []float64) []float64 {
 	corrected := slices.Clone(p)
 	worst := 0.0
@@ -139,10 +136,9 @@ func Corrected(differences []Difference) []float64 {
 	return Holm(p)
 }
 
-// MeanRanks returns the mean rank over sets of every method, seed by seed: results are by
-// method, set and seed, of as many seeds everywhere, and ranks by method and seed. 1 is the
-// best, that is the largest; of equal ones, up to rounding, each gets the mean of their
-// places.
+// MeanRanks returns the mean rank of each method over the sets, by method and seed. results are by method, set and
+// seed, with the same number of seeds everywhere. Rank 1 is the largest result; results that are equal, up to
+// rounding, share the mean of their ranks.
 func MeanRanks(results [][][]float64) [][]float64 {
 	ranks := make([][]float64, len(results))
 	for m, mine := range results {
@@ -171,8 +167,8 @@ func MeanRanks(results [][][]float64) [][]float64 {
 // CriticalDifference returns by how much the mean ranks of two of k methods over n sets must
 // differ for a p-value below alpha by Nemenyi's test: q·√(k(k+1)/12n), with q the upper
 // quantile of the range of k standard normal variables (J. Demšar, Statistical comparisons of
-// classifiers over multiple data sets, JMLR 7, 2006). The sets are the sample here: what
-// differs would be expected to differ on other sets of their kind.
+// classifiers over multiple data sets, JMLR 7, 2006). The sample are the sets: a difference is
+// expected on other sets of their kind, too.
 func CriticalDifference(k, n int, alpha float64) float64 {
 	below := func(q float64) (p float64) { // that the range is: k ∫ φ(z) (Φ(z) - Φ(z-q))^(k-1) dz
 		const step = 1. / 64
@@ -194,9 +190,8 @@ func CriticalDifference(k, n int, alpha float64) float64 {
 	return q * math.Sqrt(float64(k*(k+1))/float64(12*n))
 }
 
-// Null returns the standard deviation of the difference of two runs of the method
-// whose seeds reached these values, if nothing but chance divides them: √2 times their
-// own. NaN with fewer than two.
+// Null returns the standard deviation of the difference of two runs that differ by chance alone: √2 times the standard
+// deviation of a method's values over seeds. It is NaN for fewer than two.
 func Null(values []float64) float64 {
 	if len(values) < 2 {
 		return math.NaN()
@@ -204,9 +199,9 @@ func Null(values []float64) float64 {
 	return math.Sqrt2 * stat.StdDev(values, nil)
 }
 
-// SeedsFor returns the number of seeds with which a difference is two standard errors,
-// for differences of single seeds of this standard deviation. It is at least 2, and 0
-// where the deviation is not a number or the difference not above 0.
+// SeedsFor returns the number of seeds with which a difference is two standard errors, if the differences of single
+// seeds have this standard deviation. It is at least 2, and 0 if the deviation is NaN or the difference is not above
+// 0.
 func SeedsFor(difference, deviation float64) int {
 	if math.IsNaN(deviation) || !(difference > 0) {
 		return 0

@@ -87,32 +87,7 @@ func (p *problem) fit(ctx context.Context, strength float64, start *Model) (*Mod
 		Mean:      p.mean,
 		Std:       p.std,
 	}
-	var active []*descent
-	for t := range tasks {
-		if p.targets[t] == 0 {
-			continue
-		}
-		d := &descent{
-			task:      t,
-			w:         make([]float64, dim+1),
-			tried:     make([]float64, dim+1),
-			axes:      p.axes,
-			curvature: 1,
-			strength:  strength,
-		}
-		if v := p.mean[t]; p.kind == Logistic && v > 0 && v < 1 {
-			d.w[dim] = math.Log(v / (1 - v))
-			d.curvature = v * (1 - v)
-		}
-		if start != nil {
-			for k := range dim {
-				d.w[k] = float64(start.W[k*tasks+t])
-			}
-			d.w[dim] = start.Intercept[t]
-		}
-		copy(d.tried, d.w)
-		active = append(active, d)
-	}
+	active := p.descents(strength, start)
 	descents := slices.Clone(active)
 	for range maxEvaluations {
 		if err := ctx.Err(); err != nil {
@@ -138,6 +113,37 @@ func (p *problem) fit(ctx context.Context, strength float64, start *Model) (*Mod
 		m.Intercept[d.task] = d.w[dim]
 	}
 	return m, nil
+}
+
+// descents returns a descent for each task with a target, from the weights of another model or from 0.
+func (p *problem) descents(strength float64, start *Model) (active []*descent) {
+	dim := p.x.dim
+	for t := range p.tasks {
+		if p.targets[t] == 0 {
+			continue
+		}
+		d := &descent{
+			task:      t,
+			w:         make([]float64, dim+1),
+			tried:     make([]float64, dim+1),
+			axes:      p.axes,
+			curvature: 1,
+			strength:  strength,
+		}
+		if v := p.mean[t]; p.kind == Logistic && v > 0 && v < 1 {
+			d.w[dim] = math.Log(v / (1 - v))
+			d.curvature = v * (1 - v)
+		}
+		if start != nil {
+			for k := range dim {
+				d.w[k] = float64(start.W[k*p.tasks+t])
+			}
+			d.w[dim] = start.Intercept[t]
+		}
+		copy(d.tried, d.w)
+		active = append(active, d)
+	}
+	return active
 }
 
 // advance takes the loss and the gradient at the tried weights, and chooses those to try next. It reports whether the
@@ -194,8 +200,8 @@ func (d *descent) advance(loss float64, g []float64) bool {
 	return -d.slope > tolerance*loss
 }
 
-// evaluate returns the mean loss + ½·strength·‖w‖² and its gradient at the weights that each descent tries. Sums are in
-// float64, products with the vectors in float32.
+// evaluate returns the mean loss + ½·strength·‖w‖² and its gradient at the weights that each descent tries. Sums are
+// in float64, products with the vectors in float32.
 func (p *problem) evaluate(active []*descent, strength float64) (losses []float64, gradients [][]float64) {
 	dim := p.x.dim
 	a := len(active)

@@ -7,7 +7,7 @@ import (
 	"github.com/chewxy/math32"
 )
 
-// Similarity says which vectors are near.
+// Similarity is a measure of how near two vectors are.
 type Similarity int
 
 const (
@@ -15,8 +15,8 @@ const (
 	Cosine                     // x·z / (‖x‖·‖z‖)
 )
 
-// Near returns for each of rows the k of among that are most similar to it, the most similar first
-// and of equals the first; without itself.
+// Near returns, for each of rows, the k rows of among that are most similar to it, the most similar first, and the
+// first of equals. A row is not its own neighbour.
 func Near(
 	ctx context.Context, x []float32, dim int, among, rows []int, k int, measure Similarity,
 ) ([][]int, error) {
@@ -47,7 +47,7 @@ func Near(
 			for r, candidate := range among {
 				s := dot[r*len(part)+j]
 				norm := square + size[r] - s
-				if measure == Cosine { // the length of the row itself orders nothing
+				if measure == Cosine { // the length of the row does not change the order
 					norm = math32.Sqrt(size[r])
 				}
 				s /= max(norm, math.SmallestNonzeroFloat32)
@@ -73,8 +73,8 @@ func Near(
 	return near, nil
 }
 
-// Neighbours returns predictions [rows×Tasks]: the means of the targets of the k of the training rows
-// that are nearest, of those that have one; 0 if none has.
+// Neighbours returns predictions [rows×Tasks]: the mean of the known targets of the k nearest training rows, 0 if none
+// is known.
 func Neighbours(ctx context.Context, d Data, train, rows []int, k int, measure Similarity) ([]float64, error) {
 	if err := d.check(); err != nil {
 		return nil, err

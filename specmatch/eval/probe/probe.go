@@ -92,8 +92,8 @@ func (m *Model) predict(x *matrix) []float64 {
 var Strengths = []float64{10, 1, 0.1, 0.01, 1e-3, 1e-4}
 
 // Choose fits a model with each of Strengths to the training rows, and returns the one whose predictions for the
-// validation rows have the highest score, the strongest of equals. A score that is NaN is below all others. Choose stops
-// after two successive strengths that are no better than a stronger one.
+// validation rows have the highest score, the strongest of equals. A score that is NaN is below all others. Choose
+// stops after two successive strengths that are no better than a stronger one.
 func Choose(
 	ctx context.Context, d Data, train, valid []int, score func(predicted, y []float64) float64,
 ) (*Model, error) {
@@ -176,8 +176,8 @@ func Standardize(x []float32, dim int, rows []int) *Scale {
 	return s
 }
 
-// limit is where values are clipped, in standard deviations: values that are rare in training say little more than that
-// they are large.
+// limit is where values are clipped, in standard deviations: values that are rare in training say little more than
+// that they are large.
 const limit = 10
 
 // Apply returns the vectors standardised and clipped at ±10.

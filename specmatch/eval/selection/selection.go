@@ -1,12 +1,11 @@
-// Package selection says what choosing an epoch or a setting is worth, on the test folds and
-// inside the training parts.
+// Package selection measures how much the choice of an epoch or a setting adds to an accuracy, if it is made on the
+// test folds or inside the training sets.
 //
-// The mental model: whatever could be reported, a setting after an epoch, is a [Candidate]
-// with an accuracy for each seed and test fold. [Rows] lists what may be reported of a grid of
-// them: the plain figure, fixed beforehand; honest choices, by accuracies inside the training
-// part of each fold; and oracles, which have looked at the test folds. An oracle's lead over
-// the plain figure is what tuning on the test is worth where nothing is better than anything
-// else: above 0 by chance alone.
+// The mental model: a setting after an epoch is a [Candidate], with an accuracy for each seed and test fold. [Rows]
+// lists the figures that could be reported of a grid of them: the plain figure, fixed beforehand; honest choices, by
+// accuracies inside the training set of each fold; and oracles, which look at the test folds. The lead of an oracle
+// over the plain figure is what tuning on the test folds gains; it is above 0 by chance even if all candidates are
+// equally good.
 package selection
 
 import (
@@ -16,8 +15,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// Candidate is something that could be reported: a setting after an epoch, or what a
-// rule has chosen from such.
+// Candidate is a result that could be reported: a setting after an epoch, or the choice of a rule.
 type Candidate struct {
 	Name string
 	Test [][]float64 // accuracy on the test folds in per cent, by seed and fold
@@ -26,7 +24,7 @@ type Candidate struct {
 	Inner [][]float64
 }
 
-// PerSeed are the accuracies of the seeds: means over the folds.
+// PerSeed returns the accuracy of each seed, a mean over the folds.
 func (c Candidate) PerSeed() []float64 {
 	var means []float64
 	for _, folds := range c.Test {
@@ -35,10 +33,10 @@ func (c Candidate) PerSeed() []float64 {
 	return means
 }
 
-// Mean is that over seeds and folds.
+// Mean returns the mean accuracy over seeds and folds.
 func (c Candidate) Mean() float64 { return stat.Mean(c.PerSeed(), nil) }
 
-// A Level is what a choice is made for, once.
+// Level says how often a choice is made.
 type Level int
 
 // The levels: one choice for all seeds, one for each, one for each test fold.
@@ -48,8 +46,8 @@ const (
 	ByFold
 )
 
-// Oracle returns what is reported if the best of the candidates on the test folds is
-// chosen at a level, the first of equals. Whoever publishes that has tuned on the test.
+// Oracle returns the result of choosing the best candidate on the test folds at a level, the first of equals. To
+// publish it is to tune on the test folds.
 func Oracle(candidates []Candidate, l Level) Candidate {
 	if l == ByMean {
 		return slices.MaxFunc(candidates, func(a, b Candidate) int {
@@ -64,13 +62,13 @@ func Oracle(candidates []Candidate, l Level) Candidate {
 	})
 }
 
-// Validated returns what is reported if the best of the candidates inside the training
-// part of each fold is chosen for it. It looks at no accuracy on a test fold.
+// Validated returns the result of choosing, for each fold, the best candidate inside its training set. It looks at no
+// accuracy on a test fold.
 func Validated(candidates []Candidate) Candidate {
 	return choose(candidates, func(c Candidate, seed, fold int) float64 { return c.Inner[seed][fold] })
 }
 
-// choose takes for every fold the Candidate of the highest value, the first of equals.
+// choose returns the result of the candidate with the highest value in each fold, the first of equals.
 func choose(candidates []Candidate, value func(c Candidate, seed, fold int) float64) Candidate {
 	var chosen Candidate
 	for seed, folds := range candidates[0].Test {
@@ -86,7 +84,7 @@ func choose(candidates []Candidate, value func(c Candidate, seed, fold int) floa
 	return chosen
 }
 
-// Row is a line of the table of what selection is worth.
+// Row is a line of the table of choices.
 type Row struct {
 	Label  string
 	Oracle bool // the test folds had a say in it
