@@ -19,6 +19,7 @@ import (
 	"github.com/specmatch/specmatch/backend/cuda/kernels"
 	"github.com/specmatch/specmatch/gnn"
 	graphs "github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -134,7 +135,7 @@ func molecules(n int, mean, deviation float64, labels int, bonds bool) *graphs.B
 				rows[i] = map[int32]int32{}
 				for _, j := range []int{i - 1 - rng.IntN(3), i - 5} {
 					if j = max(0, j); i > 0 && (len(rows[i]) == 0 || rng.IntN(10) == 0) {
-						bond := graphs.BondDirections * rng.Int32N(3)
+						bond := feature.BondDirections * rng.Int32N(3)
 						rows[i][int32(j)], rows[j][int32(i)] = bond, bond
 					}
 				}
@@ -157,9 +158,9 @@ func molecules(n int, mean, deviation float64, labels int, bonds bool) *graphs.B
 				g.X.Category = append(g.X.Category, int32(label))
 			}
 			if bonds {
-				g.X.Width *= graphs.ChiralityTags
+				g.X.Width *= feature.ChiralityTags
 				for i := range g.X.Category {
-					g.X.Category[i] *= graphs.ChiralityTags
+					g.X.Category[i] *= feature.ChiralityTags
 				}
 			}
 			b.Append(g)
@@ -219,7 +220,7 @@ func TestLatency(t *testing.T) {
 		{"semisupervised", molecules(512, 29.87, 13.5, 37, false), func(e *engine, rng *rand.Rand) gnn.Encoder {
 			return gnn.NewResGCN(e, gnn.PaperResGCN(37), rng)
 		}, false},
-		{"transfer", molecules(256, 26.6, 6, graphs.AtomTypes, true), func(e *engine, rng *rand.Rand) gnn.Encoder {
+		{"transfer", molecules(256, 26.6, 6, feature.AtomTypes, true), func(e *engine, rng *rand.Rand) gnn.Encoder {
 			return gnn.NewChemGIN(e, gnn.ChemGINConfig{Hidden: 300, Layers: 5}, rng)
 		}, false},
 	} {
