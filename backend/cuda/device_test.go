@@ -321,7 +321,7 @@ func TestCures(t *testing.T) {
 		{"an old GPU", lib, "STANDIN_FAIL=cuModuleLoadData=209", []string{"compute capability 8.0"}},
 		{"PTX too new", lib, "STANDIN_FAIL=cuModuleLoadData=222", []string{"too old for the kernels"}},
 		{"no memory", lib, "STANDIN_FAIL=cuMemAlloc_v2=2", []string{"memory of the GPU is used up", "smaller batch"}},
-		{"a GPU in use", lib, "STANDIN_FAIL=cuDevicePrimaryCtxRetain=46", []string{"another process has the GPU"}},
+		{"a GPU in use", lib, "STANDIN_FAIL=cuDevicePrimaryCtxRetain=46", []string{"exclusive use of the GPU"}},
 		{"cuBLAS does not start", lib, "STANDIN_FAIL=cublasCreate_v2=1", []string{"cuBLAS status 1"}},
 		{"no cuBLAS", lib, "SPECMATCH_LIBCUBLAS=/nowhere/libcublas.so", []string{"/nowhere/libcublas.so", "cuBLAS was not found", "nvidia-cublas-cu12", "SPECMATCH_LIBCUBLAS"}},
 		{"no NVRTC", lib, "SPECMATCH_NVRTC=compute_80 SPECMATCH_LIBNVRTC=/nowhere/libnvrtc.so", []string{"/nowhere/libnvrtc.so", "SPECMATCH_NVRTC=compute_80", "nvidia-cuda-nvrtc-cu12", "SPECMATCH_LIBNVRTC"}},
