@@ -17,6 +17,7 @@
 package ref
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -546,15 +547,7 @@ func (e *engine) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
 			upper = append(upper, i*s.Cols+j)
 		}
 	}
-	slices.SortFunc(upper, func(i, j int) int {
-		switch {
-		case x[i] < x[j]:
-			return -1
-		case x[i] > x[j]:
-			return 1
-		}
-		return i - j
-	})
+	slices.SortFunc(upper, func(i, j int) int { return cmp.Or(cmp.Compare(x[i], x[j]), i-j) })
 	// Interpolate between two neighbours.
 	fill(w, 0)
 	value[0] = 0
