@@ -49,31 +49,38 @@ type Norm struct {
 //
 //	dx_i = (dx̂_i - w_i·((Σ dx̂)/n + x̂_i∘(Σ dx̂∘x̂)/n))/√(σ²+ε).
 func (x *Var) BatchNorm(gamma, b *Var, n Norm) (y *Var, mean, variance *tensor.Tensor) {
-	t, rows := x.tape, x.Rows()
+	t := x.tape
+	rows := x.Rows()
 	x.checkNorm(gamma, b, n)
-	var bias, weights bool // an engine without bias has it added before; without weights, they run as the chain below
+	// an engine without bias has it added before; without weights, they run as the chain below
+	var bias, weights bool
 	fuser := t.fused.Norm
 	if fuser != nil {
 		bias, weights = fuser.NormOperands()
 	}
 	if n.Bias != nil && (!bias || n.Weights != nil) {
-		x, n.Bias = x.AddRow(n.Bias), nil
+		x = x.AddRow(n.Bias)
+		n.Bias = nil
 	}
 	if fuser != nil && (weights || n.Weights == nil) {
 		return x.batchNormFused(fuser, gamma, b, n)
 	}
 	average := func(v *Var) *Var { return v.SegmentMean(n.Groups) }
 	if n.Weights != nil {
-		total, w := t.Alloc(n.Groups.Len()-1, 1), t.Const(n.Weights)
+		total := t.Alloc(n.Groups.Len()-1, 1)
+		w := t.Const(n.Weights)
 		t.be.SegmentSum(total, n.Groups, n.Weights)
 		t.be.BinaryScalar(total, backend.Max, total, t.Scalar(1).value) // no 0/0 for a group without rows
-		average = func(v *Var) *Var { return v.MulCol(w).SegmentSum(n.Groups).DivCol(t.Const(total)) }
+		average = func(v *Var) *Var {
+			return v.MulCol(w).SegmentSum(n.Groups).DivCol(t.Const(total))
+		}
 	}
 	mu := average(x)
 	centred := x.Sub(mu.SegmentExpand(n.Groups, rows))
 	sigma2 := average(centred.Square())
 	rstd := sigma2.Shift(n.Eps).InvSqrt()
-	y = centred.Mul(rstd.SegmentExpand(n.Groups, rows)).MulRow(gamma).AddRow(b).MulCol(t.inSegments(n.Groups, rows))
+	y = centred.Mul(rstd.SegmentExpand(n.Groups, rows)).MulRow(gamma).AddRow(b).
+		MulCol(t.inSegments(n.Groups, rows))
 	if n.ReLU {
 		y = y.ReLU()
 	}

@@ -11,7 +11,8 @@ func (x *Var) addRowReLUFused(fuser backend.BiasFuser, b *Var) *Var {
 	y := t.Alloc(x.Rows(), x.Cols())
 	fuser.BiasReLU(y, x.value, b.value)
 	return t.Record("AddRowReLU", y, func(dy *tensor.Tensor) {
-		dx, db := t.be.Alloc(dy.Rows, dy.Cols), t.be.Alloc(1, dy.Cols)
+		dx := t.be.Alloc(dy.Rows, dy.Cols)
+		db := t.be.Alloc(1, dy.Cols)
 		fuser.BiasReLUBackward(dx, db, dy, y)
 		x.AddGrad(dx)
 		b.AddGrad(db)
@@ -19,17 +20,31 @@ func (x *Var) addRowReLUFused(fuser backend.BiasFuser, b *Var) *Var {
 }
 
 // batchNormFused is [Var.BatchNorm] in one call of the engine each way.
-func (x *Var) batchNormFused(fuser backend.NormFuser, gamma, b *Var, n Norm) (y *Var, mean, variance *tensor.Tensor) {
-	t, be, f, groups := x.tape, x.tape.be, x.Cols(), n.Groups.Len()-1
+func (x *Var) batchNormFused(
+	fuser backend.NormFuser, gamma, b *Var, n Norm,
+) (y *Var, mean, variance *tensor.Tensor) {
+	t := x.tape
+	be := x.tape.be
+	f := x.Cols()
+	groups := n.Groups.Len() - 1
 	k := &backend.Norm{
-		Groups: n.Groups, Eps: n.Eps, ReLU: n.ReLU, X: x.value, Gamma: gamma.value, Beta: b.value, Weights: n.Weights,
-		Y: t.Alloc(x.Rows(), f), Mean: t.Alloc(groups, f), Var: t.Alloc(groups, f),
+		Groups:  n.Groups,
+		Eps:     n.Eps,
+		ReLU:    n.ReLU,
+		X:       x.value,
+		Gamma:   gamma.value,
+		Beta:    b.value,
+		Weights: n.Weights,
+		Y:       t.Alloc(x.Rows(), f),
+		Mean:    t.Alloc(groups, f),
+		Var:     t.Alloc(groups, f),
 	}
 	mean = k.Mean
 	inputs := []*Var{x, gamma, b}
 	if n.Bias != nil {
 		mean = t.Alloc(groups, f)
-		k.Bias, k.BiasedMean = n.Bias.value, mean
+		k.Bias = n.Bias.value
+		k.BiasedMean = mean
 		inputs = append(inputs, n.Bias)
 	}
 	fuser.NormForward(k)

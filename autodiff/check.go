@@ -22,7 +22,11 @@ func checkSame(op string, x *Var, sign string, b *Var) {
 // checkSegments panics unless the segments of ptr end within the given rows.
 func checkSegments(op string, x *Var, ptr *backend.Indices, rows int) {
 	if end := int(ptr.Host[ptr.Len()-1]); end > rows {
-		mismatch(op, x.Value().String(), fmt.Sprintf("the last of %d segments ends at row %d of %d", ptr.Len()-1, end, rows))
+		mismatch(
+			op,
+			x.Value().String(),
+			fmt.Sprintf("the last of %d segments ends at row %d of %d", ptr.Len()-1, end, rows),
+		)
 	}
 }
 
@@ -52,12 +56,17 @@ func (t *Tape) FirstNonFinite() string {
 
 func (x *Var) checkNorm(gamma, b *Var, n Norm) {
 	const op = "BatchNorm"
-	rows, f := x.Rows(), x.Cols()
+	rows := x.Rows()
+	f := x.Cols()
 	if n.Bias != nil && !n.Bias.Value().Is(1, f) {
 		mismatch(op, fmt.Sprintf("%v + %v", x.value, n.Bias.value), fmt.Sprintf("want a bias [1×%d]", f))
 	}
 	if !gamma.Value().Is(1, f) || !b.Value().Is(1, f) {
-		mismatch(op, fmt.Sprintf("%v, γ %v, b %v", x.value, gamma.value, b.value), fmt.Sprintf("want γ and b [1×%d]", f))
+		mismatch(
+			op,
+			fmt.Sprintf("%v, γ %v, b %v", x.value, gamma.value, b.value),
+			fmt.Sprintf("want γ and b [1×%d]", f),
+		)
 	}
 	if n.Weights != nil && !n.Weights.Is(rows, 1) {
 		mismatch(op, x.value.String(), fmt.Sprintf("want weights [%d×1], not %v", rows, n.Weights))

@@ -111,16 +111,22 @@ func (x *Var) MulCol(b *Var) *Var { return spread("MulCol", x, " ∘ ", b, backe
 func (x *Var) DivCol(b *Var) *Var { return spread("DivCol", x, " / ", b, backend.Div, col) }
 
 // AddScalar returns y_ij = x_ij + s for s [1×1]. VJP: dx = dy, ds = Σ dy.
-func (x *Var) AddScalar(s *Var) *Var { return spread("AddScalar", x, " + ", s, backend.Add, scalar) }
+func (x *Var) AddScalar(s *Var) *Var {
+	return spread("AddScalar", x, " + ", s, backend.Add, scalar)
+}
 
 // SubScalar returns y_ij = x_ij - s for s [1×1].
-func (x *Var) SubScalar(s *Var) *Var { return spread("SubScalar", x, " - ", s, backend.Sub, scalar) }
+func (x *Var) SubScalar(s *Var) *Var {
+	return spread("SubScalar", x, " - ", s, backend.Sub, scalar)
+}
 
 // MulScalar returns y_ij = x_ij·s for s [1×1].
 func (x *Var) MulScalar(s *Var) *Var { return spread("MulScalar", x, "·", s, backend.Mul, scalar) }
 
 // DivScalar returns y_ij = x_ij/s for s [1×1].
-func (x *Var) DivScalar(s *Var) *Var { return spread("DivScalar", x, " / ", s, backend.Div, scalar) }
+func (x *Var) DivScalar(s *Var) *Var {
+	return spread("DivScalar", x, " / ", s, backend.Div, scalar)
+}
 
 // Greater returns y_ij = 1 where x_ij > s, else 0, for s [1×1]. The derivative of
 // this step function is zero wherever it exists, so y carries no gradient.
@@ -140,7 +146,11 @@ type broadcast struct {
 }
 
 var (
-	row = broadcast{func(_, f int) (int, int) { return 1, f }, backend.Backend.BinaryRow, backend.Backend.ColSums}
+	row = broadcast{
+		func(_, f int) (int, int) { return 1, f },
+		backend.Backend.BinaryRow,
+		backend.Backend.ColSums,
+	}
 	col = broadcast{func(n, _ int) (int, int) { return n, 1 }, backend.Backend.BinaryCol,
 		func(be backend.Backend, dst, a *tensor.Tensor) { be.ReduceRows(dst, backend.RowSum, a) }}
 	scalar = broadcast{func(_, _ int) (int, int) { return 1, 1 }, backend.Backend.BinaryScalar,
@@ -149,7 +159,11 @@ var (
 
 func (bc broadcast) check(op string, x *Var, sign string, b *Var) {
 	if rows, cols := bc.shape(x.Rows(), x.Cols()); b.Rows() != rows || b.Cols() != cols {
-		mismatch(op, fmt.Sprintf("%v%s%v", x.value, sign, b.value), fmt.Sprintf("want [%d×%d] for the second", rows, cols))
+		mismatch(
+			op,
+			fmt.Sprintf("%v%s%v", x.value, sign, b.value),
+			fmt.Sprintf("want [%d×%d] for the second", rows, cols),
+		)
 	}
 }
 

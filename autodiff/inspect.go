@@ -27,25 +27,33 @@ func (v *Var) VJP(dy []float64) (grads [][]float64, lent []bool) {
 	if v.vjp == nil { // a leaf, or nothing that needs a gradient
 		return nil, nil
 	}
-	be, n := v.tape.be, len(v.inputs)
-	g, before := be.Alloc(v.value.Rows, v.value.Cols), make([]Var, n)
+	be := v.tape.be
+	n := len(v.inputs)
+	g := be.Alloc(v.value.Rows, v.value.Cols)
+	before := make([]Var, n)
 	defer be.Free(g)
 	be.Upload(g, dy)
 	for i, x := range v.inputs {
 		before[i] = *x
-		x.grad, x.shared, x.param = nil, false, nil
+		x.grad = nil
+		x.shared = false
+		x.param = nil
 	}
 	v.vjp(g)
-	grads, lent = make([][]float64, n), make([]bool, n)
+	grads = make([][]float64, n)
+	lent = make([]bool, n)
 	for i, x := range v.inputs {
 		if x.grad != nil {
-			grads[i], lent[i] = x.Grad(), x.shared
+			grads[i] = x.Grad()
+			lent[i] = x.shared
 			x.dropGrad()
 		}
 	}
 	for i := n - 1; i >= 0; i-- {
 		x := v.inputs[i]
-		x.grad, x.shared, x.param = before[i].grad, before[i].shared, before[i].param
+		x.grad = before[i].grad
+		x.shared = before[i].shared
+		x.param = before[i].param
 	}
 	return grads, lent
 }

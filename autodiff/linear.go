@@ -30,7 +30,9 @@ func (x *Var) TMatMul(w *Var) *Var {
 
 func checkInner(op, format string, x, w *Var, a, b int) {
 	if a != b {
-		mismatch(op, fmt.Sprintf(format, x.value, w.value), fmt.Sprintf("inner dimensions %d and %d differ", a, b))
+		mismatch(
+			op, fmt.Sprintf(format, x.value, w.value), fmt.Sprintf("inner dimensions %d and %d differ", a, b),
+		)
 	}
 }
 

@@ -33,7 +33,12 @@ const (
 // NewParam returns a parameter [rows×cols] with the given row-major values. It
 // panics unless there are rows·cols of them.
 func NewParam(be backend.Backend, name string, rows, cols int, values []float64) *Param {
-	p := &Param{Name: name, Value: be.Alloc(rows, cols), Grad: be.Alloc(rows, cols), be: be}
+	p := &Param{
+		Name:  name,
+		Value: be.Alloc(rows, cols),
+		Grad:  be.Alloc(rows, cols),
+		be:    be,
+	}
 	be.Upload(p.Value, values)
 	return p
 }

@@ -95,8 +95,11 @@ func (x *Var) Softmax() *Var { return x.LogSoftmax().Exp() }
 func (x *Var) L2Normalize() *Var {
 	t := x.tape
 	be := t.be
-	n, f := x.Rows(), x.Cols()
-	y, r, sq := t.Alloc(n, f), t.Alloc(n, 1), be.Alloc(n, f)
+	n := x.Rows()
+	f := x.Cols()
+	y := t.Alloc(n, f)
+	r := t.Alloc(n, 1)
+	sq := be.Alloc(n, f)
 	be.Binary(sq, backend.Mul, x.value, x.value)
 	be.ReduceRows(r, backend.RowSum, sq)
 	be.Free(sq)
@@ -110,7 +113,8 @@ func (x *Var) L2Normalize() *Var {
 	be.Free(floor)
 	be.BinaryCol(y, backend.Div, x.value, r)
 	return t.Record("L2Normalize", y, func(dy *tensor.Tensor) {
-		dx, proj := be.Alloc(n, f), be.Alloc(n, 1)
+		dx := be.Alloc(n, f)
+		proj := be.Alloc(n, 1)
 		be.Binary(dx, backend.Mul, dy, y)
 		be.ReduceRows(proj, backend.RowSum, dx)
 		be.Binary(proj, backend.Mul, proj, unclamped)
@@ -146,7 +150,9 @@ func (x *Var) SegmentSum(ptr *backend.Indices) *Var {
 func (x *Var) SegmentExpand(ptr *backend.Indices, n int) *Var {
 	checkSegments("SegmentExpand", x, ptr, n)
 	if x.Rows() != ptr.Len()-1 {
-		mismatch("SegmentExpand", x.value.String(), fmt.Sprintf("want a row for each of %d segments", ptr.Len()-1))
+		mismatch(
+			"SegmentExpand", x.value.String(), fmt.Sprintf("want a row for each of %d segments", ptr.Len()-1),
+		)
 	}
 	t := x.tape
 	out := t.Alloc(n, x.Cols())
@@ -170,7 +176,9 @@ func (x *Var) SegmentMean(ptr *backend.Indices) *Var {
 // that an engine records and replays on another batch must see that batch's sizes.
 func (x *Var) inverseCounts(ptr *backend.Indices) *tensor.Tensor {
 	t := x.tape
-	ones, one, inv := t.be.Alloc(x.Rows(), 1), t.be.Alloc(1, 1), t.Alloc(ptr.Len()-1, 1)
+	ones := t.be.Alloc(x.Rows(), 1)
+	one := t.be.Alloc(1, 1)
+	inv := t.Alloc(ptr.Len()-1, 1)
 	t.be.Fill(ones, 1)
 	t.be.Fill(one, 1)
 	t.be.SegmentSum(inv, ptr, ones)

@@ -14,7 +14,8 @@ func (x *Var) SegmentMax(ptr *backend.Indices) *Var {
 	checkSegments("SegmentMax", x, ptr, x.Rows())
 	t := x.tape
 	be := t.be
-	v, at := x.value, ptr
+	v := x.value
+	at := ptr
 	for slices.Max(at.Host) > 0 { // pairs of rows, until each segment has at most one
 		var left, right []int32
 		next := []int32{0}
@@ -27,7 +28,8 @@ func (x *Var) SegmentMax(ptr *backend.Indices) *Var {
 		if slices.Equal(next, at.Host) {
 			break
 		}
-		larger, other := be.Alloc(len(left), x.Cols()), be.Alloc(len(left), x.Cols())
+		larger := be.Alloc(len(left), x.Cols())
+		other := be.Alloc(len(left), x.Cols())
 		be.GatherRows(larger, v, t.Indices(left))
 		be.GatherRows(other, v, t.Indices(right))
 		be.Binary(larger, backend.Max, larger, other)
@@ -35,7 +37,8 @@ func (x *Var) SegmentMax(ptr *backend.Indices) *Var {
 		if v != x.value {
 			be.Free(v)
 		}
-		v, at = larger, t.Indices(next)
+		v = larger
+		at = t.Indices(next)
 	}
 	out := t.Alloc(ptr.Len()-1, x.Cols())
 	be.SegmentSum(out, at, v)
@@ -43,7 +46,9 @@ func (x *Var) SegmentMax(ptr *backend.Indices) *Var {
 		be.Free(v)
 	}
 	return t.Record("SegmentMax", out, func(dy *tensor.Tensor) {
-		largest, share, dx := be.Alloc(x.Rows(), x.Cols()), be.Alloc(dy.Rows, dy.Cols), be.Alloc(x.Rows(), x.Cols())
+		largest := be.Alloc(x.Rows(), x.Cols())
+		share := be.Alloc(dy.Rows, dy.Cols)
+		dx := be.Alloc(x.Rows(), x.Cols())
 		be.SegmentExpand(largest, ptr, out)
 		be.Binary(largest, backend.Greater, largest, x.value)
 		be.Affine(largest, -1, largest, 1)

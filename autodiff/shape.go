@@ -37,13 +37,13 @@ func concat(name string, vs []*Var, rows, cols, stepRows, stepCols int) *Var {
 	t := vs[0].tape
 	be := t.be
 	out := t.Alloc(rows, cols)
-	i, j := 0, 0
+	var i, j int
 	for _, v := range vs {
 		be.CopyBlock(out, i, j, v.value, 0, 0, v.Rows(), v.Cols())
 		i, j = i+stepRows*v.Rows(), j+stepCols*v.Cols()
 	}
 	return t.Record(name, out, func(dy *tensor.Tensor) {
-		i, j := 0, 0
+		var i, j int
 		for _, v := range vs {
 			if v.needs {
 				dv := be.Alloc(v.Rows(), v.Cols())
@@ -65,7 +65,9 @@ func (x *Var) SliceCols(lo, hi int) *Var { return x.slice("SliceCols", 0, lo, x.
 
 func (x *Var) slice(name string, i, j, rows, cols int) *Var {
 	if min(i, j, rows, cols) < 0 || i+rows > x.Rows() || j+cols > x.Cols() {
-		mismatch(name, x.value.String(), fmt.Sprintf("the block [%d×%d] at (%d,%d) is outside", rows, cols, i, j))
+		mismatch(
+			name, x.value.String(), fmt.Sprintf("the block [%d×%d] at (%d,%d) is outside", rows, cols, i, j),
+		)
 	}
 	t := x.tape
 	out := t.Alloc(rows, cols)
@@ -91,14 +93,17 @@ func (x *Var) slice(name string, i, j, rows, cols int) *Var {
 // with a zero diagonal.
 func (x *Var) FillDiagonal(v float64) *Var {
 	checkSquare("FillDiagonal", x)
-	t, n := x.tape, x.Rows()
+	t := x.tape
+	n := x.Rows()
 	filled := func(src *tensor.Tensor, v float64) *tensor.Tensor {
 		dst := t.be.Alloc(n, n)
 		t.be.CopyBlock(dst, 0, 0, src, 0, 0, n, n)
 		t.be.FillDiagonal(dst, v)
 		return dst
 	}
-	return t.Record("FillDiagonal", t.keep(filled(x.value, v)), func(dy *tensor.Tensor) { x.AddGrad(filled(dy, 0)) }, x)
+	return t.Record(
+		"FillDiagonal", t.keep(filled(x.value, v)), func(dy *tensor.Tensor) { x.AddGrad(filled(dy, 0)) }, x,
+	)
 }
 
 // GatherRows returns y [K×F] with y_k = x_idx[k] for x [N×F] and K indices in
@@ -156,7 +161,12 @@ func (x *Var) ScatterAddRows(idx []int32, n int) *Var {
 // in parallel over rows and always adds in the same order.
 func (t *Tape) members(idx []int32, n int) *backend.CSR {
 	ptr, col := backend.Members(nil, nil, idx, n)
-	return &backend.CSR{Rows: n, Cols: len(idx), Ptr: t.Indices(ptr), Col: t.Indices(col)}
+	return &backend.CSR{
+		Rows: n,
+		Cols: len(idx),
+		Ptr:  t.Indices(ptr),
+		Col:  t.Indices(col),
+	}
 }
 
 func checkIndices(op string, idx []int32, n int) {

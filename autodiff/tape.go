@@ -108,7 +108,8 @@ func (t *Tape) Len() int { return len(t.nodes) }
 func (t *Tape) Reset() {
 	t.dropGradients()
 	for i, v := range t.nodes {
-		v.vjp, v.second = nil, nil
+		v.vjp = nil
+		v.second = nil
 		t.nodes[i] = nil
 	}
 	for i, x := range t.values {
@@ -119,7 +120,9 @@ func (t *Tape) Reset() {
 		t.be.FreeIndices(x)
 		t.indices[i] = nil
 	}
-	t.nodes, t.values, t.indices = t.nodes[:0], t.values[:0], t.indices[:0]
+	t.nodes = t.nodes[:0]
+	t.values = t.values[:0]
+	t.indices = t.indices[:0]
 	t.resets++
 }
 
@@ -142,7 +145,12 @@ func (t *Tape) freeLent() {
 
 // newVar returns a variable that lives until the tape's next Reset.
 func (t *Tape) newVar(op string, value *tensor.Tensor) *Var {
-	return &Var{tape: t, life: t.resets, op: op, value: value}
+	return &Var{
+		tape:  t,
+		life:  t.resets,
+		op:    op,
+		value: value,
+	}
 }
 
 // Alloc returns a tensor that the tape owns; contents are undefined.
@@ -183,7 +191,8 @@ func (t *Tape) Scalar(v float64) *Var {
 // gradient is read with [Var.Grad] after [Tape.Backward].
 func (t *Tape) Leaf(rows, cols int, values []float64) *Var {
 	v := t.Matrix(rows, cols, values)
-	v.op, v.needs = "Leaf", t.record
+	v.op = "Leaf"
+	v.needs = t.record
 	if v.needs {
 		v.index = len(t.nodes)
 		t.nodes = append(t.nodes, v)
@@ -195,7 +204,8 @@ func (t *Tape) Leaf(rows, cols int, values []float64) *Var {
 // to p.Grad.
 func (t *Tape) Param(p *Param) *Var {
 	v := t.newVar(p.Name, p.Value)
-	v.param, v.needs = p, t.record && !p.Frozen
+	v.param = p
+	v.needs = t.record && !p.Frozen
 	return v
 }
 
@@ -209,7 +219,8 @@ func (t *Tape) Record(op string, value *tensor.Tensor, vjp func(dy *tensor.Tenso
 	y := t.newVar(op, value)
 	for _, x := range inputs {
 		if x.tape != t || x.life != t.resets {
-			panic(fmt.Sprintf("autodiff: %s: an input (%s) is on another tape, or was made before Reset", op, x.op))
+			panic(fmt.Sprintf("autodiff: %s: an input (%s) is on another tape, or was made before Reset",
+				op, x.op))
 		}
 		y.needs = y.needs || x.needs
 	}
@@ -217,7 +228,8 @@ func (t *Tape) Record(op string, value *tensor.Tensor, vjp func(dy *tensor.Tenso
 		if t.inspect {
 			y.inputs = slices.Clone(inputs)
 		}
-		y.vjp, y.index = vjp, len(t.nodes)
+		y.vjp = vjp
+		y.index = len(t.nodes)
 		t.nodes = append(t.nodes, y)
 	}
 	return y
@@ -225,15 +237,19 @@ func (t *Tape) Record(op string, value *tensor.Tensor, vjp func(dy *tensor.Tenso
 
 // RecordPair is [Tape.Record] for an operator with two results, y and z. vjp
 // receives both gradients; nil stands for one that nothing depended on.
-func (t *Tape) RecordPair(op string, y, z *tensor.Tensor, vjp func(dy, dz *tensor.Tensor), inputs ...*Var) (*Var, *Var) {
+func (t *Tape) RecordPair(
+	op string, y, z *tensor.Tensor, vjp func(dy, dz *tensor.Tensor), inputs ...*Var,
+) (*Var, *Var) {
 	first := t.Record(op, y, nil, inputs...)
 	second := t.newVar(op, z)
 	if first.needs {
 		// The second output has no VJP of its own: its gradient waits, as a
 		// leaf's does, until Backward comes to the first.
-		second.needs, second.index = true, len(t.nodes)
+		second.needs = true
+		second.index = len(t.nodes)
 		t.nodes = append(t.nodes, second)
-		first.second, first.vjp = second, func(dy *tensor.Tensor) { vjp(dy, second.grad) }
+		first.vjp = func(dy *tensor.Tensor) { vjp(dy, second.grad) }
+		first.second = second
 	}
 	return first, second
 }
@@ -269,7 +285,8 @@ func (t *Tape) Backward(loss *Var) {
 		v.vjp(v.grad)
 		for ; v != nil; v = v.second { // both outputs, if the operator has two
 			if t.lending && v.grad != nil && !v.shared {
-				t.lent, v.shared = append(t.lent, v.grad), true
+				t.lent = append(t.lent, v.grad)
+				v.shared = true
 			}
 			v.dropGrad()
 		}
@@ -282,7 +299,8 @@ func (v *Var) dropGrad() {
 	if v.grad != nil && !v.shared {
 		v.tape.be.Free(v.grad)
 	}
-	v.grad, v.shared = nil, false
+	v.grad = nil
+	v.shared = false
 }
 
 // Var is a matrix on a tape, with the operator that made it.
@@ -402,7 +420,9 @@ func (v *Var) LendGrad(g *tensor.Tensor) {
 	case v.param != nil:
 		v.param.accumulate(be, g)
 	case v.grad == nil && v.vjp != nil: // a leaf keeps its gradient, and needs a copy
-		v.grad, v.shared, v.tape.lending = g, true, true
+		v.grad = g
+		v.shared = true
+		v.tape.lending = true
 	default:
 		own := be.Alloc(g.Rows, g.Cols)
 		be.CopyBlock(own, 0, 0, g, 0, 0, g.Rows, g.Cols)

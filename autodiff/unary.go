@@ -111,7 +111,9 @@ func (x *Var) InvSqrt() *Var {
 }
 
 // unary records y = op(x); grad sets dx from dy and y.
-func (x *Var) unary(name string, op backend.UnaryOp, grad func(be backend.Backend, dx, dy, y *tensor.Tensor)) *Var {
+func (x *Var) unary(
+	name string, op backend.UnaryOp, grad func(be backend.Backend, dx, dy, y *tensor.Tensor),
+) *Var {
 	t := x.tape
 	y := t.Alloc(x.Rows(), x.Cols())
 	t.be.Unary(y, op, x.value)

@@ -53,12 +53,15 @@ func (a Architecture) Check() error {
 	own := a.Kind == KindChemGIN || a.Kind == KindBioGIN
 	switch {
 	case !own && a.Kind != KindGIN && a.Kind != KindResGCN:
-		return fmt.Errorf("gnn: encoder %q is unknown (have: %s)", a.Kind, strings.Join([]string{KindGIN, KindResGCN, KindChemGIN, KindBioGIN}, ", "))
+		return fmt.Errorf("gnn: encoder %q is unknown (have: %s)",
+			a.Kind, strings.Join([]string{KindGIN, KindResGCN, KindChemGIN, KindBioGIN}, ", "))
 	case a.Hidden < 1 || a.Hidden > maxSize || a.Layers < 1 || a.Layers > maxSize:
-		return fmt.Errorf("gnn: an encoder of %d layers of width %d; want 1 to %d of each", a.Layers, a.Hidden, maxSize)
+		return fmt.Errorf("gnn: an encoder of %d layers of width %d; want 1 to %d of each",
+			a.Layers, a.Hidden, maxSize)
 	case own && a.In != 0 || !own && (a.In < 1 || a.In > maxSize):
 		return fmt.Errorf("gnn: encoder %s with node features of width %d", a.Kind, a.In)
-	case a.Residual && a.Kind != KindResGCN || a.Sum && a.Kind != KindChemGIN || a.Center && a.Kind != KindBioGIN:
+	case a.Residual && a.Kind != KindResGCN || a.Sum && a.Kind != KindChemGIN ||
+		a.Center && a.Kind != KindBioGIN:
 		return fmt.Errorf("gnn: encoder %s has no residual layers, no choice of a sum or no center", a.Kind)
 	case !(a.Dropout >= 0 && a.Dropout < 1) || a.Dropout > 0 && !own:
 		return fmt.Errorf("gnn: encoder %s with dropout %v", a.Kind, a.Dropout)
@@ -67,7 +70,8 @@ func (a Architecture) Check() error {
 	case a.Atoms != "" && a.Kind != KindChemGIN:
 		return fmt.Errorf("gnn: encoder %s with categories %q of atoms", a.Kind, a.Atoms)
 	case a.Readout != "" && (a.Sum || a.Center):
-		return fmt.Errorf("gnn: encoder %s with readout %q, and with a sum or a center", a.Kind, string(a.Readout))
+		return fmt.Errorf("gnn: encoder %s with readout %q, and with a sum or a center",
+			a.Kind, string(a.Readout))
 	case a.Readout != "":
 		if _, _, err := a.Readout.parse(a.Layers); err != nil {
 			return err
@@ -84,18 +88,37 @@ func (a Architecture) New(be backend.Backend, rng *rand.Rand) (Encoder, error) {
 	}
 	switch a.Kind {
 	case KindGIN:
-		return NewGIN(be, GINConfig{In: a.In, Hidden: a.Hidden, Layers: a.Layers, Eps: a.Eps, Readout: a.Readout}, rng), nil
+		return NewGIN(be, GINConfig{
+			In:      a.In,
+			Hidden:  a.Hidden,
+			Layers:  a.Layers,
+			Eps:     a.Eps,
+			Readout: a.Readout,
+		}, rng), nil
 	case KindResGCN:
 		return NewResGCN(be, ResGCNConfig{
-			In: a.In, Hidden: a.Hidden, Layers: a.Layers, Residual: a.Residual, Readout: a.Readout,
+			In:       a.In,
+			Hidden:   a.Hidden,
+			Layers:   a.Layers,
+			Residual: a.Residual,
+			Readout:  a.Readout,
 		}, rng), nil
 	case KindChemGIN:
 		return NewChemGIN(be, ChemGINConfig{
-			Hidden: a.Hidden, Layers: a.Layers, Dropout: a.Dropout, Sum: a.Sum, Atoms: a.Atoms, Readout: a.Readout,
+			Hidden:  a.Hidden,
+			Layers:  a.Layers,
+			Dropout: a.Dropout,
+			Sum:     a.Sum,
+			Atoms:   a.Atoms,
+			Readout: a.Readout,
 		}, rng), nil
 	default:
 		return NewBioGIN(be, BioGINConfig{
-			Hidden: a.Hidden, Layers: a.Layers, Dropout: a.Dropout, Center: a.Center, Readout: a.Readout,
+			Hidden:  a.Hidden,
+			Layers:  a.Layers,
+			Dropout: a.Dropout,
+			Center:  a.Center,
+			Readout: a.Readout,
 		}, rng), nil
 	}
 }
@@ -106,24 +129,48 @@ func ArchitectureOf(e Encoder) (Architecture, error) {
 	switch e := e.(type) {
 	case *GIN:
 		c := e.Config
-		return Architecture{Kind: KindGIN, In: c.In, Hidden: c.Hidden, Layers: c.Layers, Eps: c.Eps, Readout: c.Readout}, nil
+		return Architecture{
+			Kind:    KindGIN,
+			In:      c.In,
+			Hidden:  c.Hidden,
+			Layers:  c.Layers,
+			Eps:     c.Eps,
+			Readout: c.Readout,
+		}, nil
 	case *ResGCN:
 		c := e.Config
 		return Architecture{
-			Kind: KindResGCN, In: c.In, Hidden: c.Hidden, Layers: c.Layers, Residual: c.Residual, Readout: c.Readout,
+			Kind:     KindResGCN,
+			In:       c.In,
+			Hidden:   c.Hidden,
+			Layers:   c.Layers,
+			Residual: c.Residual,
+			Readout:  c.Readout,
 		}, nil
 	case *ChemGIN:
 		c := e.Config
 		return Architecture{
-			Kind: KindChemGIN, Hidden: c.Hidden, Layers: c.Layers, Dropout: c.Dropout, Sum: c.Sum, Atoms: c.Atoms, Readout: c.Readout,
+			Kind:    KindChemGIN,
+			Hidden:  c.Hidden,
+			Layers:  c.Layers,
+			Dropout: c.Dropout,
+			Sum:     c.Sum,
+			Atoms:   c.Atoms,
+			Readout: c.Readout,
 		}, nil
 	case *BioGIN:
 		c := e.Config
 		return Architecture{
-			Kind: KindBioGIN, Hidden: c.Hidden, Layers: c.Layers, Dropout: c.Dropout, Center: c.Center, Readout: c.Readout,
+			Kind:    KindBioGIN,
+			Hidden:  c.Hidden,
+			Layers:  c.Layers,
+			Dropout: c.Dropout,
+			Center:  c.Center,
+			Readout: c.Readout,
 		}, nil
 	}
-	return Architecture{}, fmt.Errorf("gnn: an encoder of type %T has no architecture that a file could name", e)
+	return Architecture{}, fmt.Errorf("gnn: an encoder of type %T has no architecture that a file could name",
+		e)
 }
 
 // Width returns the width of an embedding.
@@ -144,7 +191,8 @@ func (a Architecture) Width() int {
 // and how many values they hold together, without building it. The architecture must
 // pass Check.
 func (a Architecture) Size() (tensors, values int) {
-	h, l := a.Hidden, a.Layers
+	h := a.Hidden
+	l := a.Layers
 	linear := func(in, out int) int { return in*out + out }
 	norm := func(n int) int { return 4 * n }
 	switch a.Kind {
@@ -158,7 +206,8 @@ func (a Architecture) Size() (tensors, values int) {
 		for _, column := range c.Atoms {
 			rows += column.Size
 		}
-		return len(c.Atoms) + l*(8+len(c.Bonds)), rows*h + l*(linear(h, 2*h)+linear(2*h, h)+c.EdgeColumns().Width()*h+norm(h))
+		return len(c.Atoms) + l*(8+len(c.Bonds)),
+			rows*h + l*(linear(h, 2*h)+linear(2*h, h)+c.EdgeColumns().Width()*h+norm(h))
 	default:
 		return 1 + 10*l, NodeFlags*h + l*(linear(EdgeBits, h)+linear(2*h, 2*h)+norm(2*h)+linear(2*h, h))
 	}
@@ -179,19 +228,23 @@ func (a Architecture) Accepts(g *graph.Graph) error {
 	if err := g.Validate(); err != nil {
 		return err
 	}
-	width, labels := a.In, 0
+	width := a.In
+	labels := 0
 	switch a.Kind {
 	case KindChemGIN:
-		width, labels = a.categories().NodeWidth(), a.categories().EdgeLabels()
+		width = a.categories().NodeWidth()
+		labels = a.categories().EdgeLabels()
 	case KindBioGIN:
-		width, labels = NodeFlags, 1<<EdgeBits
+		width = NodeFlags
+		labels = 1 << EdgeBits
 	}
 	switch {
 	case g.Nodes() == 0 && a.Center:
 		return errors.New("gnn: a graph without nodes, of which the encoder wants the first")
 	case g.X.Width != width:
 		if a.Kind == KindChemGIN {
-			return fmt.Errorf("gnn: node features of width %d; encoder %s wants %d: molecules that are read with the categories %q of atoms",
+			return fmt.Errorf("gnn: node features of width %d; encoder %s wants %d: molecules that are "+
+				"read with the categories %q of atoms",
 				g.X.Width, a.Kind, width, a.categories().Name)
 		}
 		return fmt.Errorf("gnn: node features of width %d; encoder %s wants %d", g.X.Width, a.Kind, width)

@@ -30,7 +30,8 @@ func (g *ChemGIN) allAtoms(be backend.Backend) *autodiff.Sparse {
 
 // atomRows returns the matrix whose rows are the given categories.
 func (g *ChemGIN) atomRows(categories []int32, indices func([]int32) *backend.Indices) *autodiff.Sparse {
-	width, rows := len(g.Columns.Atoms), 0
+	width := len(g.Columns.Atoms)
+	rows := 0
 	for _, a := range g.Columns.Atoms {
 		rows += a.Size
 	}
@@ -51,8 +52,18 @@ func (g *ChemGIN) atomRows(categories []int32, indices func([]int32) *backend.In
 		colT[k] /= int32(width)
 	}
 	return &autodiff.Sparse{
-		A: &backend.CSR{Rows: len(categories), Cols: rows, Ptr: indices(ptr), Col: indices(col)},
-		T: &backend.CSR{Rows: rows, Cols: len(categories), Ptr: indices(ptrT), Col: indices(colT)},
+		A: &backend.CSR{
+			Rows: len(categories),
+			Cols: rows,
+			Ptr:  indices(ptr),
+			Col:  indices(col),
+		},
+		T: &backend.CSR{
+			Rows: rows,
+			Cols: len(categories),
+			Ptr:  indices(ptrT),
+			Col:  indices(colT),
+		},
 	}
 }
 

@@ -41,11 +41,21 @@ type Batch struct {
 // ([graph.Batch.EndView] was never called) counts as one view.
 func NewBatch(t *autodiff.Tape, b *graph.Batch) *Batch {
 	n := b.Nodes()
-	a := &backend.CSR{Rows: n, Cols: n, Ptr: t.Indices(b.Ptr), Col: t.Indices(b.Adj)}
+	a := &backend.CSR{
+		Rows: n,
+		Cols: n,
+		Ptr:  t.Indices(b.Ptr),
+		Col:  t.Indices(b.Adj),
+	}
 	at := a
 	if b.Asymmetric {
 		ptr, adj := b.Transpose()
-		at = &backend.CSR{Rows: n, Cols: n, Ptr: t.Indices(ptr), Col: t.Indices(adj)}
+		at = &backend.CSR{
+			Rows: n,
+			Cols: n,
+			Ptr:  t.Indices(ptr),
+			Col:  t.Indices(adj),
+		}
 	}
 	views := []int32{0}
 	for v := 1; v <= b.Views(); v++ {
@@ -55,8 +65,11 @@ func NewBatch(t *autodiff.Tape, b *graph.Batch) *Batch {
 		views = append(views, int32(n))
 	}
 	return &Batch{
-		Host: b, Adj: &autodiff.Sparse{A: a, T: at},
-		GraphPtr: t.Indices(b.GraphPtr), ViewNodes: t.Indices(views), tape: t,
+		Host:      b,
+		Adj:       &autodiff.Sparse{A: a, T: at},
+		GraphPtr:  t.Indices(b.GraphPtr),
+		ViewNodes: t.Indices(views),
+		tape:      t,
 	}
 }
 
@@ -67,7 +80,8 @@ func (b *Batch) Tape() *autodiff.Tape { return b.tape }
 // groups of batch norm after a readout.
 func (b *Batch) ViewGraphs() *backend.Indices {
 	if b.viewGraphs == nil {
-		views, n := slices.Clone(b.Host.ViewPtr), int32(b.Host.Graphs())
+		views := slices.Clone(b.Host.ViewPtr)
+		n := int32(b.Host.Graphs())
 		if len(views) == 0 {
 			views = []int32{0}
 		}
@@ -98,7 +112,13 @@ func (b *Batch) Normalized() *autodiff.Sparse {
 // weighted puts a matrix on the engine.
 func (b *Batch) weighted(rows, cols int, m graph.Weighted) *backend.CSR {
 	val := b.tape.Matrix(len(m.Val), 1, m.Val).Value()
-	return &backend.CSR{Rows: rows, Cols: cols, Ptr: b.tape.Indices(m.Ptr), Col: b.tape.Indices(m.Col), Val: val}
+	return &backend.CSR{
+		Rows: rows,
+		Cols: cols,
+		Ptr:  b.tape.Indices(m.Ptr),
+		Col:  b.tape.Indices(m.Col),
+		Val:  val,
+	}
 }
 
 // GlobalAddPool is the sum readout: row g of the result [B×F] is the sum of x

@@ -40,15 +40,18 @@ func NewBioConv(be backend.Backend, name string, width int, rng *rand.Rand) *Bio
 		return l
 	}
 	return &BioConv{
-		Edge:  linear("edge_encoder", EdgeBits, width),
-		First: linear("mlp.0", 2*width, 2*width), Norm: nn.NewBatchNorm(be, name+".mlp.1", 2*width),
+		Edge:   linear("edge_encoder", EdgeBits, width),
+		First:  linear("mlp.0", 2*width, 2*width),
+		Norm:   nn.NewBatchNorm(be, name+".mlp.1", 2*width),
 		Second: linear("mlp.3", 2*width, width),
 	}
 }
 
 // Forward returns y [N×width] for x [N×width].
 func (c *BioConv) Forward(b *Batch, x *autodiff.Var, mode nn.Mode) *autodiff.Var {
-	edges := b.EdgeCounts(BitLabels(EdgeBits, EdgeSelfLoop)).MatMul(autodiff.ConcatRows(b.tape.Param(c.Edge.W), b.tape.Param(c.Edge.B)))
+	edges := b.EdgeCounts(BitLabels(EdgeBits, EdgeSelfLoop)).MatMul(autodiff.ConcatRows(
+		b.tape.Param(c.Edge.W), b.tape.Param(c.Edge.B),
+	))
 	y := autodiff.ConcatCols(x.SpMM(b.Adj, 1), edges)
 	norm := autodiff.Norm{Groups: b.ViewNodes, Bias: b.tape.Param(c.First.B), ReLU: true}
 	return c.Second.Forward(c.Norm.ForwardNorm(y.MatMul(b.tape.Param(c.First.W)), norm, b.ViewNodes, mode))
@@ -95,7 +98,10 @@ func NewBioGIN(be backend.Backend, c BioGINConfig, rng *rand.Rand) *BioGIN {
 	if c.Hidden < 1 || c.Layers < 1 {
 		panic(fmt.Sprintf("gnn: NewBioGIN: want positive sizes, have %+v", c))
 	}
-	g := &BioGIN{Config: c, Flag: nn.NewEmbedding(be, "encoder.input_node_embeddings", NodeFlags, c.Hidden, rng)}
+	g := &BioGIN{
+		Config: c,
+		Flag:   nn.NewEmbedding(be, "encoder.input_node_embeddings", NodeFlags, c.Hidden, rng),
+	}
 	for l := range c.Layers {
 		g.Convs = append(g.Convs, NewBioConv(be, fmt.Sprintf("encoder.gnns.%d", l), c.Hidden, rng))
 		g.Drops = append(g.Drops, nn.NewDropout(be, c.Dropout, rng.Uint64()))

@@ -61,10 +61,14 @@ func NewChemGIN(be backend.Backend, c ChemGINConfig, rng *rand.Rand) *ChemGIN {
 	}
 	g := &ChemGIN{Config: c, Columns: f}
 	for k, a := range f.Atoms {
-		g.Atoms = append(g.Atoms, nn.NewEmbedding(be, fmt.Sprintf("encoder.x_embedding%d", k+1), a.Size, c.Hidden, rng))
+		g.Atoms = append(g.Atoms, nn.NewEmbedding(
+			be, fmt.Sprintf("encoder.x_embedding%d", k+1), a.Size, c.Hidden, rng,
+		))
 	}
 	for l := range c.Layers {
-		g.Convs = append(g.Convs, NewGINEConv(be, fmt.Sprintf("encoder.gnns.%d", l), c.Hidden, 2*c.Hidden, c.Hidden, f.EdgeColumns(), rng))
+		g.Convs = append(g.Convs, NewGINEConv(
+			be, fmt.Sprintf("encoder.gnns.%d", l), c.Hidden, 2*c.Hidden, c.Hidden, f.EdgeColumns(), rng,
+		))
 		g.Norms = append(g.Norms, nn.NewBatchNorm(be, fmt.Sprintf("encoder.batch_norms.%d", l), c.Hidden))
 		g.Drops = append(g.Drops, nn.NewDropout(be, c.Dropout, rng.Uint64()))
 	}

@@ -19,7 +19,13 @@ import (
 //
 // On the CPU in float32 the vectors of a [ChemGIN] do not depend on the other graphs, to the last
 // bit: see [Environments].
-func Embed(ctx context.Context, be backend.Backend, e Encoder, graphs []*graph.Graph, add func(b *graph.Batch, g *graph.Graph)) (h []float64, err error) {
+func Embed(
+	ctx context.Context,
+	be backend.Backend,
+	e Encoder,
+	graphs []*graph.Graph,
+	add func(b *graph.Batch, g *graph.Graph),
+) (h []float64, err error) {
 	if g, ok := e.(*ChemGIN); ok && cachesRows(be) {
 		m := NewEnvironments(g, 0)
 		defer m.Close(be)
@@ -30,7 +36,9 @@ func Embed(ctx context.Context, be backend.Backend, e Encoder, graphs []*graph.G
 		wide = a.Layers * a.Hidden
 	}
 	nodes := (embedElements + wide - 1) / wide
-	return embed(ctx, be, e.Width(), nodes, graphs, add, func(b *Batch) *autodiff.Var { return e.Forward(b, nn.Eval) })
+	return embed(ctx, be, e.Width(), nodes, graphs, add, func(b *Batch) *autodiff.Var {
+		return e.Forward(b, nn.Eval)
+	})
 }
 
 // Environments is a cache of a [ChemGIN] in Eval mode. It keeps the rows of atoms after each
@@ -49,7 +57,9 @@ func NewEnvironments(e *ChemGIN, bytes int) *Environments {
 }
 
 // Embed is the function [Embed] with the cache, on engines that allow one.
-func (m *Environments) Embed(ctx context.Context, be backend.Backend, graphs []*graph.Graph, add func(b *graph.Batch, g *graph.Graph)) ([]float64, error) {
+func (m *Environments) Embed(
+	ctx context.Context, be backend.Backend, graphs []*graph.Graph, add func(b *graph.Batch, g *graph.Graph),
+) ([]float64, error) {
 	if !cachesRows(be) {
 		return Embed(ctx, be, m.encoder, graphs, add)
 	}
@@ -68,7 +78,14 @@ func cachesRows(be backend.Backend) bool {
 
 // embed returns the vectors [n×width] that forward computes of graphs, in batches that end
 // with the graph that brings them to the given number of nodes.
-func embed(ctx context.Context, be backend.Backend, width, nodes int, graphs []*graph.Graph, add func(b *graph.Batch, g *graph.Graph), forward func(b *Batch) *autodiff.Var) (h []float64, err error) {
+func embed(
+	ctx context.Context,
+	be backend.Backend,
+	width, nodes int,
+	graphs []*graph.Graph,
+	add func(b *graph.Batch, g *graph.Graph),
+	forward func(b *Batch) *autodiff.Var,
+) (h []float64, err error) {
 	defer backend.Recover(&err)
 	if add == nil {
 		add = (*graph.Batch).Append
@@ -82,7 +99,8 @@ func embed(ctx context.Context, be backend.Backend, width, nodes int, graphs []*
 			return nil, ctx.Err()
 		}
 		b.Reset(graphs[lo].X.Width)
-		hi, total := lo, 0
+		hi := lo
+		total := 0
 		for hi < len(graphs) && (hi == lo || total < nodes) {
 			add(b, graphs[hi])
 			total += graphs[hi].Nodes()

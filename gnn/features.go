@@ -90,7 +90,8 @@ func (c *GINConv) forwardOneHot(b *Batch) *autodiff.Var {
 // checkWidth panics unless the features have the width that an encoder wants.
 func (b *Batch) checkWidth(encoder string, width int) {
 	if b.Host.X.Width != width {
-		panic(fmt.Sprintf("gnn: %s: features of width %d for an encoder of width %d", encoder, b.Host.X.Width, width))
+		panic(fmt.Sprintf("gnn: %s: features of width %d for an encoder of width %d",
+			encoder, b.Host.X.Width, width))
 	}
 }
 

@@ -77,7 +77,9 @@ func NewGIN(be backend.Backend, c GINConfig, rng *rand.Rand) *GIN {
 		if l == 0 {
 			in = c.In
 		}
-		g.Convs = append(g.Convs, NewGINConv(be, fmt.Sprintf("encoder.convs.%d.nn", l), in, c.Hidden, c.Hidden, nn.XavierUniform, rng))
+		g.Convs = append(g.Convs, NewGINConv(
+			be, fmt.Sprintf("encoder.convs.%d.nn", l), in, c.Hidden, c.Hidden, nn.XavierUniform, rng,
+		))
 		g.Convs[l].Eps = c.Eps
 		g.Norms = append(g.Norms, nn.NewBatchNorm(be, fmt.Sprintf("encoder.bns.%d", l), c.Hidden))
 	}

@@ -27,10 +27,14 @@ type GINEConv struct {
 
 // NewGINEConv returns a layer in → hidden → out with PyTorch's default linear
 // layers and Xavier-uniform tables.
-func NewGINEConv(be backend.Backend, name string, in, hidden, out int, columns graph.EdgeColumns, rng *rand.Rand) *GINEConv {
+func NewGINEConv(
+	be backend.Backend, name string, in, hidden, out int, columns graph.EdgeColumns, rng *rand.Rand,
+) *GINEConv {
 	c := &GINEConv{MLP: defaultMLP(be, name+".mlp", []int{in, hidden, out}, rng), Columns: columns}
 	for k, w := range columns.Widths {
-		c.Tables = append(c.Tables, nn.NewEmbedding(be, fmt.Sprintf("%s.edge_embedding%d", name, k+1), w, in, rng))
+		c.Tables = append(c.Tables, nn.NewEmbedding(
+			be, fmt.Sprintf("%s.edge_embedding%d", name, k+1), w, in, rng,
+		))
 	}
 	return c
 }

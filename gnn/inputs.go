@@ -63,10 +63,16 @@ func (r Readout) reads(reads Reads) Reads {
 // NewInputs makes room for batches like b with up to the given numbers of nodes and
 // of entries of Adj, and for what reads says is read of them, and loads b.
 func NewInputs(be backend.Backend, b *graph.Batch, nodes, entries int, reads Reads) *Inputs {
-	in := &Inputs{be: be, nodes: nodes, entries: entries, labels: reads.Edges}
+	in := &Inputs{
+		be:      be,
+		nodes:   nodes,
+		entries: entries,
+		labels:  reads.Edges,
+	}
 	if reads.Normalized {
 		in.normal[0] = be.Alloc(entries+nodes, 1)
-		if in.normal[1] = in.normal[0]; b.Asymmetric {
+		in.normal[1] = in.normal[0]
+		if b.Asymmetric {
 			in.normal[1] = be.Alloc(entries+nodes, 1)
 		}
 	}
@@ -102,7 +108,8 @@ func (in *Inputs) upload() {
 func (in *Inputs) Load(b *graph.Batch) {
 	if b.Graphs() != in.host.Graphs() || b.Views() != in.host.Views() || b.X.Width != in.host.X.Width ||
 		b.X.OneHot() != in.host.X.OneHot() || b.Asymmetric != in.host.Asymmetric {
-		panic(fmt.Sprintf("gnn: Inputs: Load of a batch of %d graphs in %d views (width %d, one-hot %v, asymmetric %v) where %d in %d are wanted (%d, %v, %v)",
+		panic(fmt.Sprintf("gnn: Inputs: Load of a batch of %d graphs in %d views (width %d, one-hot %v, "+
+			"asymmetric %v) where %d in %d are wanted (%d, %v, %v)",
 			b.Graphs(), b.Views(), b.X.Width, b.X.OneHot(), b.Asymmetric,
 			in.host.Graphs(), in.host.Views(), in.host.X.Width, in.host.X.OneHot(), in.host.Asymmetric))
 	}
@@ -145,14 +152,17 @@ func (in *Inputs) fill(b *graph.Batch) {
 		}
 	}
 	if b.X.OneHot() {
-		in.members[0], in.members[1] = backend.Members(in.members[0], in.members[1], in.host.X.Category, b.X.Width)
+		in.members[0], in.members[1] = backend.Members(
+			in.members[0], in.members[1], in.host.X.Category, b.X.Width,
+		)
 		in.hosts = append(in.hosts, in.host.X.Category, in.members[0], in.members[1])
 	}
 }
 
 // addNormal appends a normalised adjacency to hosts, padded, and sets values[k].
 func (in *Inputs) addNormal(k int, m graph.Weighted) {
-	col, n := m.Col, in.entries+in.nodes
+	col := m.Col
+	n := in.entries + in.nodes
 	for len(col) < n {
 		col = append(col, 0)
 	}
@@ -166,8 +176,14 @@ func (in *Inputs) addNormal(k int, m graph.Weighted) {
 // Batch returns the batch for the operators of a tape. In a recorded step they see
 // the batch that is loaded when the step is replayed.
 func (in *Inputs) Batch(t *autodiff.Tape) *Batch {
-	n, x := in.nodes, in.indices
-	a := &backend.CSR{Rows: n, Cols: n, Ptr: x[rowPtr], Col: x[columns]}
+	n := in.nodes
+	x := in.indices
+	a := &backend.CSR{
+		Rows: n,
+		Cols: n,
+		Ptr:  x[rowPtr],
+		Col:  x[columns],
+	}
 	b := &Batch{
 		Host:      &in.host,
 		Adj:       &autodiff.Sparse{A: a, T: a},
@@ -178,13 +194,24 @@ func (in *Inputs) Batch(t *autodiff.Tape) *Batch {
 	b.recorded = true
 	rest := x[others:]
 	if in.host.Asymmetric {
-		b.Adj.T = &backend.CSR{Rows: n, Cols: n, Ptr: rest[0], Col: rest[1]}
+		b.Adj.T = &backend.CSR{
+			Rows: n,
+			Cols: n,
+			Ptr:  rest[0],
+			Col:  rest[1],
+		}
 		rest = rest[2:]
 	}
 	b.viewGraphs = x[viewGraphs]
 	if in.normal[0] != nil {
 		nextCSR := func(val *tensor.Tensor) *backend.CSR {
-			c := &backend.CSR{Rows: n, Cols: n, Ptr: rest[0], Col: rest[1], Val: val}
+			c := &backend.CSR{
+				Rows: n,
+				Cols: n,
+				Ptr:  rest[0],
+				Col:  rest[1],
+				Val:  val,
+			}
 			rest = rest[2:]
 			return c
 		}
@@ -195,13 +222,19 @@ func (in *Inputs) Batch(t *autodiff.Tape) *Batch {
 		}
 	}
 	if in.edges != nil {
-		b.edges, b.edgesOf = t.Const(in.edges), in.labels.name
+		b.edges = t.Const(in.edges)
+		b.edgesOf = in.labels.name
 	}
 	if in.x != nil {
 		b.x = t.Const(in.x)
 	} else {
 		b.category = rest[0]
-		b.members = &backend.CSR{Rows: in.host.X.Width, Cols: n, Ptr: rest[1], Col: rest[2]}
+		b.members = &backend.CSR{
+			Rows: in.host.X.Width,
+			Cols: n,
+			Ptr:  rest[1],
+			Col:  rest[2],
+		}
 	}
 	return b
 }
@@ -219,5 +252,8 @@ func (in *Inputs) Close() {
 			in.be.Free(t)
 		}
 	}
-	in.indices, in.x, in.normal, in.edges = nil, nil, [2]*tensor.Tensor{}, nil
+	in.indices = nil
+	in.x = nil
+	in.normal = [2]*tensor.Tensor{}
+	in.edges = nil
 }

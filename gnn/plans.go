@@ -51,7 +51,9 @@ func (g *ChemGIN) plan(b *Batch) plan.Plan {
 	p := g.chemPlan()
 	p.Atoms = g.atomsOf
 	p.BatchAtoms = func() *autodiff.Var { return g.batchAtoms(b) }
-	p.EdgeCounts = func() *autodiff.Var { return b.EdgeCounts(ColumnLabels(g.Columns.EdgeColumns())) }
+	p.EdgeCounts = func() *autodiff.Var {
+		return b.EdgeCounts(ColumnLabels(g.Columns.EdgeColumns()))
+	}
 	return p
 }
 

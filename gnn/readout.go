@@ -52,8 +52,9 @@ func (r Readout) parse(layers int) (of []int, kinds []string, err error) {
 		}
 	}
 	if !ok {
-		return nil, nil, fmt.Errorf("gnn: readout %q: want layers (all, last, or ascending numbers from 1 to %d) "+
-			"and sum, mean or max, as in %s or last:sum", string(r), layers, ReadoutAll)
+		return nil, nil,
+			fmt.Errorf("gnn: readout %q: want layers (all, last, or ascending numbers from 1 to %d) "+
+				"and sum, mean or max, as in %s or last:sum", string(r), layers, ReadoutAll)
 	}
 	return of, kinds, nil
 }
@@ -106,12 +107,15 @@ func readOutBy(p plan.Plan, e encoder, b *Batch, mode nn.Mode, own Readout, unit
 
 // pool returns the features of the nodes after a layer, pooled over each graph [B×F].
 func pool(b *Batch, layer plan.Layer, kind string) *autodiff.Var {
-	pooled, global := layer.Max, GlobalMaxPool
+	pooled := layer.Max
+	global := GlobalMaxPool
 	switch kind {
 	case readSum:
-		pooled, global = layer.Sum, GlobalAddPool
+		pooled = layer.Sum
+		global = GlobalAddPool
 	case readMean:
-		pooled, global = layer.Mean, GlobalMeanPool
+		pooled = layer.Mean
+		global = GlobalMeanPool
 	}
 	if pooled != nil {
 		return pooled
@@ -145,8 +149,10 @@ func WithReadout(e Encoder, r Readout) (Encoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.Readout = r; r != "" {
-		a.Sum, a.Center = false, false
+	a.Readout = r
+	if r != "" {
+		a.Sum = false
+		a.Center = false
 	}
 	if err := a.Check(); err != nil {
 		return nil, err
@@ -162,11 +168,13 @@ func WithReadout(e Encoder, r Readout) (Encoder, error) {
 		return &g, nil
 	case *ChemGIN:
 		g := *e
-		g.Config.Readout, g.Config.Sum = r, a.Sum
+		g.Config.Readout = r
+		g.Config.Sum = a.Sum
 		return &g, nil
 	default:
 		g := *e.(*BioGIN)
-		g.Config.Readout, g.Config.Center = r, a.Center
+		g.Config.Readout = r
+		g.Config.Center = a.Center
 		return &g, nil
 	}
 }

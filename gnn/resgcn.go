@@ -23,7 +23,12 @@ type ResGCNConfig struct {
 // PaperResGCN is the encoder that GraphCL and SpecMatch-CL describe for their
 // semi-supervised experiments: five residual convolutions of width 128.
 func PaperResGCN(in int) ResGCNConfig {
-	return ResGCNConfig{In: in, Hidden: 128, Layers: 5, Residual: true}
+	return ResGCNConfig{
+		In:       in,
+		Hidden:   128,
+		Layers:   5,
+		Residual: true,
+	}
 }
 
 // ResGCN is the encoder of the semi-supervised experiments (Chen, Bian and Sun

@@ -105,7 +105,8 @@ func Inputs(be backend.Backend, f Func, inputs []Input, opts ...Options) error {
 	params := make([]*autodiff.Param, len(inputs))
 	for k, in := range inputs {
 		if len(in.Values) != in.Rows*in.Cols {
-			return fmt.Errorf("gradcheck: input %d: %d values for [%d×%d]", k, len(in.Values), in.Rows, in.Cols)
+			return fmt.Errorf("gradcheck: input %d: %d values for [%d×%d]",
+				k, len(in.Values), in.Rows, in.Cols)
 		}
 		params[k] = autodiff.NewParam(be, fmt.Sprintf("input %d", k), in.Rows, in.Cols, in.Values)
 		defer func() {
@@ -125,7 +126,9 @@ func Inputs(be backend.Backend, f Func, inputs []Input, opts ...Options) error {
 // Params checks the gradient of f with respect to parameters that f reads with
 // Tape.Param: a layer's, or a whole model's. The parameters are left as they
 // were.
-func Params(be backend.Backend, f func(t *autodiff.Tape) *autodiff.Var, params []*autodiff.Param, opts ...Options) error {
+func Params(
+	be backend.Backend, f func(t *autodiff.Tape) *autodiff.Var, params []*autodiff.Param, opts ...Options,
+) error {
 	var o Options
 	if len(opts) > 0 {
 		o = opts[0]
@@ -134,7 +137,12 @@ func Params(be backend.Backend, f func(t *autodiff.Tape) *autodiff.Var, params [
 	if be.Precision() != tensor.Float64 {
 		return fmt.Errorf("gradcheck: engine %s has precision %v; want float64", be.Name(), be.Precision())
 	}
-	c := &checker{be: be, f: f, o: o, rng: rand.New(rand.NewPCG(1, 2))}
+	c := &checker{
+		be:  be,
+		f:   f,
+		o:   o,
+		rng: rand.New(rand.NewPCG(1, 2)),
+	}
 
 	f0, grads, err := c.gradients(params)
 	if err != nil {
@@ -145,13 +153,17 @@ func Params(be backend.Backend, f func(t *autodiff.Tape) *autodiff.Var, params [
 		return err
 	}
 	if again != f0 {
-		return fmt.Errorf("gradcheck: two evaluations differ: %v and %v; the function must be deterministic", f0, again)
+		return fmt.Errorf("gradcheck: two evaluations differ: %v and %v; the function must be deterministic",
+			f0, again)
 	}
 	var errs []error
 	for k, p := range params {
 		for i := range grads[k] {
 			if math.Float64bits(grads[k][i]) != math.Float64bits(grads2[k][i]) {
-				errs = append(errs, fmt.Errorf("gradcheck: %s%v: two backward passes differ at entry %d: %v and %v", p.Name, p.Value, i, grads[k][i], grads2[k][i]))
+				errs = append(errs, fmt.Errorf(
+					"gradcheck: %s%v: two backward passes differ at entry %d: %v and %v",
+					p.Name, p.Value, i, grads[k][i], grads2[k][i],
+				))
 				break
 			}
 		}
@@ -217,7 +229,8 @@ func (c *checker) gradients(params []*autodiff.Param) (float64, [][]float64, err
 		}
 		for i, g := range grads[k] {
 			if math.IsNaN(g) || math.IsInf(g, 0) {
-				return 0, nil, fmt.Errorf("gradcheck: %s%v: the gradient at entry %d is %v", p.Name, p.Value, i, g)
+				return 0, nil, fmt.Errorf("gradcheck: %s%v: the gradient at entry %d is %v",
+					p.Name, p.Value, i, g)
 			}
 		}
 		p.ZeroGrad()
@@ -243,9 +256,11 @@ func (c *checker) check(p *autodiff.Param, grad []float64, f0 float64) []error {
 	if !axes {
 		count = c.o.Directions
 	}
-	analytic, numeric := make([]float64, count), make([]float64, count)
+	analytic := make([]float64, count)
+	numeric := make([]float64, count)
 	biggest := math.Abs(f0)
-	step, moved := make([]float64, n), make([]float64, n)
+	step := make([]float64, n)
+	moved := make([]float64, n)
 	for k := range count {
 		clear(step)
 		if axes {
@@ -264,7 +279,8 @@ func (c *checker) check(p *autodiff.Param, grad []float64, f0 float64) []error {
 			biggest = max(biggest, math.Abs(v))
 			return v
 		}
-		hi, lo := eval(1), eval(-1)
+		hi := eval(1)
+		lo := eval(-1)
 		scale := c.o.Eps
 		if axes {
 			scale = step[k]
@@ -283,16 +299,27 @@ func (c *checker) check(p *autodiff.Param, grad []float64, f0 float64) []error {
 	}
 	var errs []error
 	if !c.o.AllowZero && (s < 1e-6 || s < 100*noise) {
-		errs = append(errs, fmt.Errorf("gradcheck: %s%v: the gradient is negligible (largest %.3g, noise %.3g): the check would prove nothing", p.Name, p.Value, s, noise))
+		errs = append(errs, fmt.Errorf(
+			"gradcheck: %s%v: the gradient is negligible (largest %.3g, noise %.3g): the check "+
+				"would prove nothing",
+			p.Name,
+			p.Value,
+			s,
+			noise,
+		))
 	}
 	for k := range count {
-		a, m := analytic[k], numeric[k]
+		a := analytic[k]
+		m := numeric[k]
 		if d := math.Abs(a - m); !(d <= c.o.RTol*max(math.Abs(a), math.Abs(m))+c.o.ATol*s+noise) {
 			where := fmt.Sprintf("entry (%d,%d)", k/p.Value.Cols, k%p.Value.Cols)
 			if !axes {
 				where = fmt.Sprintf("random direction %d", k)
 			}
-			errs = append(errs, fmt.Errorf("gradcheck: %s%v: %s: analytic %.12g, numeric %.12g, difference %.3g", p.Name, p.Value, where, a, m, d))
+			errs = append(errs, fmt.Errorf(
+				"gradcheck: %s%v: %s: analytic %.12g, numeric %.12g, difference %.3g",
+				p.Name, p.Value, where, a, m, d,
+			))
 			if len(errs) >= maxReports {
 				break
 			}

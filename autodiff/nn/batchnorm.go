@@ -41,7 +41,9 @@ func NewBatchNorm(be backend.Backend, name string, f int) *BatchNorm {
 
 		RunningMean: NewBuffer(be, name+".running_mean", 1, f, 0),
 		RunningVar:  NewBuffer(be, name+".running_var", 1, f, 1),
-		Eps:         1e-5, Momentum: 0.1, be: be,
+		Eps:         1e-5,
+		Momentum:    0.1,
+		be:          be,
 	}
 	b.RunningMean.Layout, b.RunningVar.Layout = autodiff.Vector, autodiff.Vector
 	return b
@@ -59,14 +61,17 @@ func (b *BatchNorm) Forward(x *autodiff.Var, groups *backend.Indices, mode Mode)
 // and rows that stand for several equal ones, as n says, whose Eps is not read. counts
 // delimits the rows of each group before equal ones were taken together: n.Groups, unless
 // there are weights.
-func (b *BatchNorm) ForwardNorm(x *autodiff.Var, n autodiff.Norm, counts *backend.Indices, mode Mode) *autodiff.Var {
+func (b *BatchNorm) ForwardNorm(
+	x *autodiff.Var, n autodiff.Norm, counts *backend.Indices, mode Mode,
+) *autodiff.Var {
 	t := x.Tape()
 	if mode == Eval {
 		if n.Bias != nil {
 			x = x.AddRow(n.Bias)
 		}
 		scale, shift := b.Affine(t)
-		if x = x.MulRow(scale); n.ReLU {
+		x = x.MulRow(scale)
+		if n.ReLU {
 			return x.AddRowReLU(shift)
 		}
 		return x.AddRow(shift)
@@ -83,7 +88,8 @@ func (b *BatchNorm) ForwardNorm(x *autodiff.Var, n autodiff.Norm, counts *backen
 
 // Affine returns the rows [1×F] of Eval mode, where the layer is y = x∘scale + shift.
 func (b *BatchNorm) Affine(t *autodiff.Tape) (scale, shift *autodiff.Var) {
-	gamma, bias := t.Param(b.Gamma), t.Param(b.Bias)
+	gamma := t.Param(b.Gamma)
+	bias := t.Param(b.Bias)
 	rstd := t.Alloc(1, b.Gamma.Value.Cols)
 	b.be.Affine(rstd, 1, b.RunningVar.Value, b.Eps)
 	b.be.Unary(rstd, backend.InvSqrt, rstd)
@@ -99,16 +105,23 @@ func (b *BatchNorm) Affine(t *autodiff.Tape) (scale, shift *autodiff.Var) {
 //	running ← running + Momentum·[n > 0]·(new - running),
 //
 // where new is the mean, or the variance times n/(n-1) if n > 1.
-func (b *BatchNorm) Track(t *autodiff.Tape, rows int, mean, variance *tensor.Tensor, groups *backend.Indices) {
+func (b *BatchNorm) Track(
+	t *autodiff.Tape, rows int, mean, variance *tensor.Tensor, groups *backend.Indices,
+) {
 	if f := t.Fused().Statistics; f != nil {
 		f.TrackStatistics(b.RunningMean.Value, b.RunningVar.Value, mean, variance, groups, b.Momentum)
 		return
 	}
 	// The engine counts the rows, not the host: a training step that an engine
 	// records and replays on another batch must see that batch's sizes.
-	g, f := mean.Rows, mean.Cols
-	n, share, unbiased := t.Alloc(g, 1), t.Alloc(g, 1), t.Alloc(g, f)
-	ones, zero, one := t.Alloc(rows, 1), t.Alloc(1, 1), t.Alloc(1, 1)
+	g := mean.Rows
+	f := mean.Cols
+	n := t.Alloc(g, 1)
+	share := t.Alloc(g, 1)
+	unbiased := t.Alloc(g, f)
+	ones := t.Alloc(rows, 1)
+	zero := t.Alloc(1, 1)
+	one := t.Alloc(1, 1)
 	be := b.be
 	be.Fill(ones, 1)
 	be.Fill(zero, 0)
@@ -120,10 +133,14 @@ func (b *BatchNorm) Track(t *autodiff.Tape, rows int, mean, variance *tensor.Ten
 	be.Affine(n, 1, n, -1)
 	be.BinaryScalar(n, backend.Max, n, one)
 	be.BinaryCol(unbiased, backend.Div, unbiased, n)
-	step, part := t.Alloc(1, f), t.Alloc(1, 1)
+	step := t.Alloc(1, f)
+	part := t.Alloc(1, 1)
 	for k := range g {
 		be.CopyBlock(part, 0, 0, share, k, 0, 1, 1)
-		for _, s := range [...]struct{ running, latest *tensor.Tensor }{{b.RunningMean.Value, mean}, {b.RunningVar.Value, unbiased}} {
+		for _, s := range [...]struct{ running, latest *tensor.Tensor }{
+			{b.RunningMean.Value, mean},
+			{b.RunningVar.Value, unbiased},
+		} {
 			be.CopyBlock(step, 0, 0, s.latest, k, 0, 1, f)
 			be.Axpby(step, 1, step, -1, s.running)
 			be.BinaryScalar(step, backend.Mul, step, part)

@@ -23,7 +23,12 @@ func NewDropout(be backend.Backend, p float64, seed uint64) *Dropout {
 	if !(p >= 0 && p < 1) {
 		panic(fmt.Sprintf("nn: NewDropout: P = %v is outside [0, 1)", p))
 	}
-	d := &Dropout{P: p, Seed: seed, step: be.Alloc(1, 1), be: be}
+	d := &Dropout{
+		P:    p,
+		Seed: seed,
+		step: be.Alloc(1, 1),
+		be:   be,
+	}
 	be.Fill(d.step, 0)
 	return d
 }

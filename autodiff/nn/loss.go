@@ -9,7 +9,8 @@ import (
 // CrossEntropy returns the mean [1×1] over the rows i of logits [N×C] of
 // -ln softmax(logits_i)_want[i]. It panics unless there are N classes, all in 0..C-1.
 func CrossEntropy(logits *autodiff.Var, want []int) *autodiff.Var {
-	n, c := logits.Rows(), logits.Cols()
+	n := logits.Rows()
+	c := logits.Cols()
 	if len(want) != n {
 		panic(fmt.Sprintf("nn: CrossEntropy: %d classes for logits [%d×%d]", len(want), n, c))
 	}

@@ -159,7 +159,9 @@ func NewMLP(be backend.Backend, name string, widths []int, init Init, rng *rand.
 	}
 	m := new(MLP)
 	for i, in := range widths[:len(widths)-1] {
-		m.Layers = append(m.Layers, NewLinear(be, fmt.Sprintf("%s.%d", name, 2*i), in, widths[i+1], init, rng))
+		m.Layers = append(m.Layers, NewLinear(
+			be, fmt.Sprintf("%s.%d", name, 2*i), in, widths[i+1], init, rng,
+		))
 	}
 	return m
 }

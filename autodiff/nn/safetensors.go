@@ -141,7 +141,12 @@ func readPyTorch(r *os.File) (*File, error) {
 		}
 		f.data = append(f.data, t.Data...)
 		end := f.end + int64(len(t.Data))
-		f.tensors = append(f.tensors, info{name: t.Name, DType: t.DType, Shape: t.Shape, Offsets: []int64{f.end, end}})
+		f.tensors = append(f.tensors, info{
+			name:    t.Name,
+			DType:   t.DType,
+			Shape:   t.Shape,
+			Offsets: []int64{f.end, end},
+		})
 		f.end = end
 	}
 	return f, nil
@@ -201,7 +206,9 @@ func (f *File) Values() int {
 // Without returns the file without the tensors whose names begin with the prefix.
 func (f *File) Without(prefix string) *File {
 	g := *f
-	g.tensors = slices.DeleteFunc(slices.Clone(f.tensors), func(in info) bool { return strings.HasPrefix(in.name, prefix) })
+	g.tensors = slices.DeleteFunc(slices.Clone(f.tensors), func(in info) bool {
+		return strings.HasPrefix(in.name, prefix)
+	})
 	return &g
 }
 
@@ -330,7 +337,9 @@ func save(w io.Writer, m Module, meta map[string]string) error {
 		}
 	}
 	setChecksum(header, noChecksum, checksum(header, data))
-	if _, err := w.Write(append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...)); err != nil {
+	if _, err := w.Write(append(
+		binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...,
+	)); err != nil {
 		return err
 	}
 	_, err = w.Write(data)
@@ -485,19 +494,23 @@ func read(r io.Reader) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	version, sum := f.Metadata[formatKey], f.Metadata[checksumKey]
+	version := f.Metadata[formatKey]
+	sum := f.Metadata[checksumKey]
 	switch {
 	case version != "" && version != "1" && version != formatVersion:
-		return nil, fmt.Errorf("%s is %q; this version of the module reads %q and older", formatKey, version, formatVersion)
+		return nil, fmt.Errorf("%s is %q; this version of the module reads %q and older",
+			formatKey, version, formatVersion)
 	case version == formatVersion && sum == "":
 		return nil, fmt.Errorf("the metadata has no %s", checksumKey)
 	}
 	// Reading grows the buffer with what is there, not with what is claimed.
-	if f.data, err = io.ReadAll(io.LimitReader(r, f.end)); err != nil {
+	f.data, err = io.ReadAll(io.LimitReader(r, f.end))
+	if err != nil {
 		return nil, err
 	}
 	if int64(len(f.data)) < f.end {
-		return nil, fmt.Errorf("truncated: %d of %d bytes of numbers: %w", len(f.data), f.end, io.ErrUnexpectedEOF)
+		return nil, fmt.Errorf("truncated: %d of %d bytes of numbers: %w",
+			len(f.data), f.end, io.ErrUnexpectedEOF)
 	}
 	if n, err := r.Read(make([]byte, 1)); n > 0 {
 		return nil, errors.New("there are bytes after the last tensor")
@@ -506,7 +519,12 @@ func read(r io.Reader) (*File, error) {
 	}
 	if sum != "" {
 		if !setChecksum(header, sum, noChecksum) || checksum(header, f.data) != sum {
-			return nil, fmt.Errorf("the checksum is wrong: the file is damaged, or another program changed it and left %s and %s as they were", formatKey, checksumKey)
+			return nil, fmt.Errorf(
+				"the checksum is wrong: the file is damaged, or another program changed it and left %s and "+
+					"%s as they were",
+				formatKey,
+				checksumKey,
+			)
 		}
 	}
 	return f, nil
@@ -567,6 +585,8 @@ func readHeader(r io.Reader) (header []byte, f *File, err error) {
 		}
 		f.end = in.Offsets[1]
 	}
-	f.tensors = slices.DeleteFunc(f.tensors, func(in info) bool { return strings.HasSuffix(in.name, counter) })
+	f.tensors = slices.DeleteFunc(f.tensors, func(in info) bool {
+		return strings.HasSuffix(in.name, counter)
+	})
 	return raw, f, nil
 }

@@ -41,19 +41,26 @@ type Adam struct {
 // ε = 1e-8, no weight decay. Its steps have the form that the options ask of a tape.
 func NewAdam(be backend.Backend, params []*autodiff.Param, rate float64, opts ...autodiff.Option) *Adam {
 	a := &Adam{
-		Config: backend.AdamConfig{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8}, Name: "adam",
-		fused: autodiff.NewTape(be, opts...).Fused().Adam,
-		be:    be, params: params, rate: be.Alloc(1, 1), step: be.Alloc(1, 1),
-		missed: make([]float64, len(params)), state: be.Alloc(1, len(params)),
+		Config: backend.AdamConfig{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8},
+		Name:   "adam",
+		fused:  autodiff.NewTape(be, opts...).Fused().Adam,
+		be:     be,
+		params: params,
+		rate:   be.Alloc(1, 1),
+		step:   be.Alloc(1, 1),
+		missed: make([]float64, len(params)),
+		state:  be.Alloc(1, len(params)),
 	}
 	be.Fill(a.step, 0)
 	be.Fill(a.state, 0)
 	a.SetRate(rate)
 	for _, p := range params {
-		m, v := be.Alloc(p.Value.Rows, p.Value.Cols), be.Alloc(p.Value.Rows, p.Value.Cols)
+		m := be.Alloc(p.Value.Rows, p.Value.Cols)
+		v := be.Alloc(p.Value.Rows, p.Value.Cols)
 		be.Fill(m, 0)
 		be.Fill(v, 0)
-		a.m, a.v = append(a.m, m), append(a.v, v)
+		a.m = append(a.m, m)
+		a.v = append(a.v, v)
 	}
 	return a
 }
@@ -118,5 +125,7 @@ func (a *Adam) Close() {
 	a.be.Free(a.rate)
 	a.be.Free(a.step)
 	a.be.Free(a.state)
-	a.m, a.v, a.params = nil, nil, nil
+	a.m = nil
+	a.v = nil
+	a.params = nil
 }

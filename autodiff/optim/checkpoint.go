@@ -11,7 +11,9 @@ type Checkpoint struct {
 }
 
 // Buffers returns the module's buffers and the optimizer's state.
-func (c Checkpoint) Buffers() []*nn.Buffer { return append(c.Module.Buffers(), c.Optimizer.State()...) }
+func (c Checkpoint) Buffers() []*nn.Buffer {
+	return append(c.Module.Buffers(), c.Optimizer.State()...)
+}
 
 // State returns the moments, the step count and what parameters have missed as buffers,
 // with the values of this moment.
@@ -21,7 +23,11 @@ func (a *Adam) State() []*nn.Buffer {
 	missed.Loaded = func(values []float64) { copy(a.missed, values) }
 	state := []*nn.Buffer{nn.BufferOf(a.be, a.Name+".step", a.step), missed}
 	for i, p := range a.params {
-		state = append(state, nn.BufferOf(a.be, a.Name+".m."+p.Name, a.m[i]), nn.BufferOf(a.be, a.Name+".v."+p.Name, a.v[i]))
+		state = append(
+			state,
+			nn.BufferOf(a.be, a.Name+".m."+p.Name, a.m[i]),
+			nn.BufferOf(a.be, a.Name+".v."+p.Name, a.v[i]),
+		)
 	}
 	return state
 }

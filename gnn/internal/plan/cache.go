@@ -89,10 +89,12 @@ func (c *cache) place(hash uint64, k *key, batch uint32) (slot int, found bool) 
 			return slot, true
 		}
 	}
-	victim, age := 0, -1
+	victim := 0
+	age := -1
 	for way := range ways {
 		if a := int(int8(s.ages >> (8 * way))); a > age { // slots in use are negative
-			victim, age = way, a
+			victim = way
+			age = a
 		}
 	}
 	if age < 0 {

@@ -66,7 +66,8 @@ func (g ChemGIN) layer(l int, r *rows, x *autodiff.Var, mode nn.Mode) *autodiff.
 	} else {
 		x = x.SpMM(adjacency, self).Add(counts.MatMul(autodiff.ConcatRows(tables...)))
 	}
-	first, second := g.MLPs[l].Layers[0], g.MLPs[l].Layers[1]
+	first := g.MLPs[l].Layers[0]
+	second := g.MLPs[l].Layers[1]
 	norm := r.norm()
 	norm.Bias = t.Param(second.B)
 	norm.ReLU = l < len(g.MLPs)-1

@@ -89,7 +89,8 @@ func takesWeights(t *autodiff.Tape) bool {
 
 // colorRows puts the colors of layer k on the engine.
 func colorRows(b *Batch, layers []*graph.ColorLayer, k int) *rows {
-	c, t := layers[k], b.Tape
+	c := layers[k]
+	t := b.Tape
 	count := len(c.Node)
 	r := &rows{batch: b, first: c.Node, weights: t.Matrix(count, 1, c.Weight).Value()}
 	// Colors are in the order of their first nodes, so those of a view are adjacent.
@@ -160,7 +161,8 @@ func (r *rows) colors() []int32 {
 	if r.color != nil {
 		return r.color
 	}
-	finer, before := r.next.colors(), r.next.before
+	finer := r.next.colors()
+	before := r.next.before
 	if before == nil {
 		return finer
 	}
@@ -173,7 +175,8 @@ func (r *rows) colors() []int32 {
 
 // features returns the rows of Batch.Features.
 func (r *rows) features() *autodiff.Var {
-	b, features := r.batch, &r.batch.Host.X
+	b := r.batch
+	features := &r.batch.Host.X
 	switch {
 	case r.first == nil:
 		return b.Features()
@@ -216,7 +219,8 @@ func (b *Batch) ColorCounts(sight graph.Sight, layers int) (counts []int) {
 // OneHot returns the matrix [N×width] whose row i has a one in column categories[i].
 func OneHot(t *autodiff.Tape, categories *backend.Indices, width int) *tensor.Tensor {
 	be := t.Backend()
-	identity, x := t.Alloc(width, width), t.Alloc(categories.Len(), width)
+	identity := t.Alloc(width, width)
+	x := t.Alloc(categories.Len(), width)
 	be.Fill(identity, 0)
 	be.FillDiagonal(identity, 1)
 	be.GatherRows(x, identity, categories)

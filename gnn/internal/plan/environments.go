@@ -81,16 +81,20 @@ func (n neighbour) less(o neighbour) bool {
 // atoms of one batch need. It caches rows for the present weights: a change of weights
 // needs a new one. Its Layers are only called for the wanted layers; maxima says whether
 // Layer.Max is read.
-func NewEnvironments(e ChemGIN, columns graph.EdgeColumns, wanted []int, maxima bool, bytes int) *Environments {
+func NewEnvironments(
+	e ChemGIN, columns graph.EdgeColumns, wanted []int, maxima bool, bytes int,
+) *Environments {
 	m := &Environments{encoder: e, columns: columns}
-	layers, hidden := len(e.MLPs), e.Norms[0].Gamma.Value.Cols
+	layers := len(e.MLPs)
+	hidden := e.Norms[0].Gamma.Value.Cols
 	count := layers + 1
 	if layers > 1 && wanted[0] == layers && !maxima {
 		m.last = new(radius)
 		count = layers
 	}
 	// There are few environments of small radii, and all of them occur often.
-	shares, total := make([]int, count), 0
+	shares := make([]int, count)
+	total := 0
 	for l := range count {
 		m.radii = append(m.radii, &radius{width: hidden})
 		shares[l] = []int{1, 4, 16, 32}[min(l, 3)]
@@ -139,7 +143,9 @@ func (m *Environments) Layers(b *Batch, _ nn.Mode, wanted []int, _ bool) (layers
 // graph, of the mean of its nodes. The first product is kept with the environments of the
 // radius before, because no readout wants their rows.
 func (m *Environments) lastSums(b *Batch, counts []float32, keeper backend.RowKeeper) *autodiff.Var {
-	t, r, l := b.Tape, m.last, len(m.radii)
+	t := b.Tape
+	r := m.last
+	l := len(m.radii)
 	mlp := m.encoder.MLPs[l-1].Layers
 	r.reset()
 	m.order = m.order[:0]
@@ -201,9 +207,15 @@ func (m *Environments) makeRoom(be backend.Backend, nodes int) {
 
 // reset forgets the nodes of a batch.
 func (r *radius) reset() {
-	r.numbers, r.hashes, r.keys, r.positions = r.numbers[:0], r.hashes[:0], r.keys[:0], r.positions[:0]
-	r.fresh, r.homeless = r.fresh[:0], 0
-	r.ptr, r.col, r.edges = append(r.ptr[:0], 0), r.col[:0], r.edges[:0]
+	r.numbers = r.numbers[:0]
+	r.hashes = r.hashes[:0]
+	r.keys = r.keys[:0]
+	r.positions = r.positions[:0]
+	r.fresh = r.fresh[:0]
+	r.homeless = 0
+	r.ptr = append(r.ptr[:0], 0)
+	r.col = r.col[:0]
+	r.edges = r.edges[:0]
 }
 
 // Close frees the cache, which can then be used again.
@@ -235,7 +247,8 @@ func (m *Environments) find(b *graph.Batch, l int, counts []float32) {
 		slot := -1
 		if int(b.Ptr[i+1]-b.Ptr[i]) <= maxBonds || l == 0 {
 			var found bool
-			if slot, found = r.place(hash, &r.keys[i], m.batch); found {
+			slot, found = r.place(hash, &r.keys[i], m.batch)
+			if found {
 				r.numbers = append(r.numbers, r.entries[slot].number)
 				r.positions = append(r.positions, int32(slot))
 				continue
@@ -308,7 +321,9 @@ func (m *Environments) compose(b *graph.Batch, l int, r *radius, i int32) {
 
 // compute computes the rows of the new environments of radius l.
 func (m *Environments) compute(t *autodiff.Tape, l int, keeper backend.RowKeeper) {
-	be, e, r := t.Backend(), &m.encoder, m.radii[l]
+	be := t.Backend()
+	e := &m.encoder
+	r := m.radii[l]
 	if l == 0 {
 		x := e.Atoms(t, r.col).Value()
 		for k, row := range r.fresh {
@@ -318,22 +333,30 @@ func (m *Environments) compute(t *autodiff.Tape, l int, keeper backend.RowKeeper
 	}
 	layer, tables := m.layer(t, l, r)
 	layer.E = tables.Value()
-	first, second := e.MLPs[l-1].Layers[0], e.MLPs[l-1].Layers[1]
-	layer.W1, layer.W2, layer.B2 = first.W.Value, second.W.Value, second.B.Value
+	first := e.MLPs[l-1].Layers[0]
+	second := e.MLPs[l-1].Layers[1]
+	layer.W1 = first.W.Value
+	layer.W2 = second.W.Value
+	layer.B2 = second.B.Value
 	scale, shift := e.Norms[l-1].Affine(t)
-	layer.Scale, layer.Shift = scale.Value(), shift.Value()
+	layer.Scale = scale.Value()
+	layer.Shift = shift.Value()
 	layer.ReLU = l < len(e.MLPs)
 	if m.last != nil && l == len(m.radii)-1 {
 		layer.W = e.MLPs[l].Layers[0].W.Value
 	}
-	layer.Y, layer.To = r.rows, r.fresh
+	layer.Y = r.rows
+	layer.To = r.fresh
 	keeper.LayerRows(layer)
 }
 
 // layer returns layer l with its inputs for the rows of r, and its tables of edges under one
 // another.
-func (m *Environments) layer(t *autodiff.Tape, l int, r *radius) (layer *backend.RowsLayer, tables *autodiff.Var) {
-	previous, rows := m.radii[l-1].rows, len(r.ptr)-1
+func (m *Environments) layer(
+	t *autodiff.Tape, l int, r *radius,
+) (layer *backend.RowsLayer, tables *autodiff.Var) {
+	previous := m.radii[l-1].rows
+	rows := len(r.ptr) - 1
 	counts := t.Alloc(rows, m.columns.Width())
 	t.Backend().Upload32(counts, r.edges)
 	a := &backend.CSR{
@@ -342,6 +365,11 @@ func (m *Environments) layer(t *autodiff.Tape, l int, r *radius) (layer *backend
 		Ptr:  t.Indices(r.ptr),
 		Col:  t.Indices(r.col),
 	}
-	layer = &backend.RowsLayer{A: a, X: previous, C: counts, B1: m.encoder.MLPs[l-1].Layers[0].B.Value}
+	layer = &backend.RowsLayer{
+		A:  a,
+		X:  previous,
+		C:  counts,
+		B1: m.encoder.MLPs[l-1].Layers[0].B.Value,
+	}
 	return layer, autodiff.ConcatRows(m.encoder.edgeTables(t, l-1)...)
 }

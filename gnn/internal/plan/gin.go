@@ -26,7 +26,8 @@ func (g GIN) Layers(b *Batch, mode nn.Mode, wanted []int, sums bool) (layers []L
 		x = b.Features()
 	}
 	for l, norm := range g.Norms {
-		first, second := g.MLPs[l].Layers[0], g.MLPs[l].Layers[1]
+		first := g.MLPs[l].Layers[0]
+		second := g.MLPs[l].Layers[1]
 		f := &backend.GINLayer{
 			Adj:    b.Adjacency.A,
 			AdjT:   b.Adjacency.T,
@@ -40,7 +41,9 @@ func (g GIN) Layers(b *Batch, mode nn.Mode, wanted []int, sums bool) (layers []L
 			f.Members = b.Members
 		}
 		if mode == nn.Eval {
-			f.Running, f.Mean, f.Var = true, norm.RunningMean.Value, norm.RunningVar.Value
+			f.Running = true
+			f.Mean = norm.RunningMean.Value
+			f.Var = norm.RunningVar.Value
 		}
 		params := []*autodiff.Var{
 			t.Param(first.W), t.Param(first.B),

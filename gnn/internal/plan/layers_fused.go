@@ -21,7 +21,9 @@ func setOperands(vars []*autodiff.Var, places ...**tensor.Tensor) {
 // passBack allocates the gradients that the backward call of a fused layer computes, makes
 // the call, and hands the gradients to params and, unless x is nil or needs none, to the
 // input x.
-func passBack(backward func(), x *autodiff.Var, dx **tensor.Tensor, params []*autodiff.Var, grads ...**tensor.Tensor) {
+func passBack(
+	backward func(), x *autodiff.Var, dx **tensor.Tensor, params []*autodiff.Var, grads ...**tensor.Tensor,
+) {
 	be := params[0].Tape().Backend()
 	if x != nil && x.NeedsGrad() {
 		*dx = be.Alloc(x.Rows(), x.Cols())
@@ -47,11 +49,17 @@ func passBack(backward func(), x *autodiff.Var, dx **tensor.Tensor, params []*au
 // norm's VJP gives d, gated by h2 > 0; then db2 = Σ d, dW2 = h1ᵀ·d,
 // dh1 = d·W2ᵀ gated by h1 > 0, db1 = Σ dh1, dW1 = aggᵀ·dh1, dagg = dh1·W1ᵀ and
 // dx = Aᵀ·dagg + self·dagg.
-func GINLayer(f *backend.GINLayer, x *autodiff.Var, params []*autodiff.Var, pooledOnly bool) (y, pooled *autodiff.Var) {
+func GINLayer(
+	f *backend.GINLayer, x *autodiff.Var, params []*autodiff.Var, pooledOnly bool,
+) (y, pooled *autodiff.Var) {
 	t := params[0].Tape()
 	setOperands(params, &f.W1, &f.B1, &f.W2, &f.B2, &f.Gamma, &f.Beta)
-	in, hidden, out := f.W1.Rows, f.W1.Cols, f.W2.Cols
-	nodes, graphs, views := f.Adj.Rows, f.Graphs.Len()-1, f.Views.Len()-1
+	in := f.W1.Rows
+	hidden := f.W1.Cols
+	out := f.W2.Cols
+	nodes := f.Adj.Rows
+	graphs := f.Graphs.Len() - 1
+	views := f.Views.Len() - 1
 	inputs := params
 	if x != nil {
 		f.X = x.Value()
@@ -78,7 +86,9 @@ func GINLayer(f *backend.GINLayer, x *autodiff.Var, params []*autodiff.Var, pool
 		passBack(backward, x, &d.DX, params, &d.W1, &d.B1, &d.W2, &d.B2, &d.Gamma, &d.Beta)
 	}
 	if pooledOnly {
-		return nil, t.Record("GINLayer", f.Pooled, func(dpooled *tensor.Tensor) { vjp(nil, dpooled) }, inputs...)
+		return nil, t.Record(
+			"GINLayer", f.Pooled, func(dpooled *tensor.Tensor) { vjp(nil, dpooled) }, inputs...,
+		)
 	}
 	return t.RecordPair("GINLayer", f.Y, f.Pooled, vjp, inputs...)
 }
@@ -93,7 +103,9 @@ func GCNLayer(f *backend.GCNLayer, x *autodiff.Var, params []*autodiff.Var) *aut
 	t := x.Tape()
 	f.X = x.Value()
 	setOperands(params, &f.Gamma, &f.Beta, &f.W, &f.B)
-	nodes, in, out := x.Rows(), f.W.Rows, f.W.Cols
+	nodes := x.Rows()
+	in := f.W.Rows
+	out := f.W.Cols
 	views := f.Views.Len() - 1
 	if !f.Running {
 		f.Mean = t.Alloc(views, in)
@@ -116,7 +128,9 @@ func GCNLayer(f *backend.GCNLayer, x *autodiff.Var, params []*autodiff.Var) *aut
 
 // Messages returns A·x + self·x + counts·W in one call of an engine that offers
 // [backend.MessageFuser]. W is the tables under one another; counts is constant.
-func Messages(x *autodiff.Var, a *autodiff.Sparse, self float64, counts *autodiff.Var, tables []*autodiff.Var) *autodiff.Var {
+func Messages(
+	x *autodiff.Var, a *autodiff.Sparse, self float64, counts *autodiff.Var, tables []*autodiff.Var,
+) *autodiff.Var {
 	t := x.Tape()
 	fuser := t.Fused().Messages
 	weights := make([]*tensor.Tensor, len(tables))

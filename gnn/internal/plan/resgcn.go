@@ -44,7 +44,8 @@ func (g ResGCN) Layers(b *Batch, mode nn.Mode, wanted []int, _ bool) (layers []L
 
 // layer runs convolution l on x, whose rows are r, and returns the rows r.next.
 func (g ResGCN) layer(l int, r *rows, x *autodiff.Var, mode nn.Mode) *autodiff.Var {
-	t, conv := x.Tape(), g.Convs[l]
+	t := x.Tape()
+	conv := g.Convs[l]
 	y := g.Norms[l].ForwardNorm(x, r.norm(), r.batch.Views, mode)
 	y = y.MatMul(t.Param(conv.W)).SpMM(r.next.neighbours()).AddRowReLU(t.Param(conv.B))
 	if g.Residual {
@@ -55,7 +56,9 @@ func (g ResGCN) layer(l int, r *rows, x *autodiff.Var, mode nn.Mode) *autodiff.V
 
 // fusedLayer runs convolution l on the nodes as one operator.
 func (g ResGCN) fusedLayer(b *Batch, l int, x *autodiff.Var, mode nn.Mode) *autodiff.Var {
-	t, norm, conv := b.Tape, g.Norms[l], g.Convs[l]
+	t := b.Tape
+	norm := g.Norms[l]
+	conv := g.Convs[l]
 	adjacency := b.Normalized()
 	f := &backend.GCNLayer{
 		Adj:      adjacency.A,
@@ -66,9 +69,13 @@ func (g ResGCN) fusedLayer(b *Batch, l int, x *autodiff.Var, mode nn.Mode) *auto
 		Eps:      norm.Eps,
 	}
 	if mode == nn.Eval {
-		f.Running, f.Mean, f.Var = true, norm.RunningMean.Value, norm.RunningVar.Value
+		f.Running = true
+		f.Mean = norm.RunningMean.Value
+		f.Var = norm.RunningVar.Value
 	}
-	y := GCNLayer(f, x, []*autodiff.Var{t.Param(norm.Gamma), t.Param(norm.Bias), t.Param(conv.W), t.Param(conv.B)})
+	y := GCNLayer(f, x, []*autodiff.Var{
+		t.Param(norm.Gamma), t.Param(norm.Bias), t.Param(conv.W), t.Param(conv.B),
+	})
 	if mode == nn.Train {
 		norm.Track(t, x.Rows(), f.Mean, f.Var, b.Views)
 	}

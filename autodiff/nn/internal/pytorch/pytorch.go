@@ -42,9 +42,16 @@ var storages = map[string]struct {
 	dtype string
 	size  int64
 }{
-	"FloatStorage": {"F32", 4}, "DoubleStorage": {"F64", 8}, "HalfStorage": {"F16", 2}, "BFloat16Storage": {"BF16", 2},
-	"LongStorage": {"I64", 8}, "IntStorage": {"I32", 4}, "ShortStorage": {"I16", 2}, "CharStorage": {"I8", 1},
-	"ByteStorage": {"U8", 1}, "BoolStorage": {"BOOL", 1},
+	"FloatStorage":    {"F32", 4},
+	"DoubleStorage":   {"F64", 8},
+	"HalfStorage":     {"F16", 2},
+	"BFloat16Storage": {"BF16", 2},
+	"LongStorage":     {"I64", 8},
+	"IntStorage":      {"I32", 4},
+	"ShortStorage":    {"I16", 2},
+	"CharStorage":     {"I8", 1},
+	"ByteStorage":     {"U8", 1},
+	"BoolStorage":     {"BOOL", 1},
 }
 
 // Begins reports whether a file that begins so is one of PyTorch's.
@@ -117,7 +124,8 @@ func readZip(r io.ReaderAt, size int64) ([]Tensor, error) {
 		if f.Method != zip.Store { // which also bounds what is read by what is there
 			return nil, fmt.Errorf("%.80q is compressed, which torch.save never does", f.Name)
 		}
-		if files[f.Name] = f; path.Base(f.Name) == "data.pkl" {
+		files[f.Name] = f
+		if path.Base(f.Name) == "data.pkl" {
 			dir = path.Dir(f.Name)
 		}
 	}
@@ -164,7 +172,8 @@ func readLegacy(data []byte) ([]Tensor, error) {
 	var parts [3]any // about the system, the state_dict, the keys of the storages
 	var err error
 	for i := range parts {
-		if parts[i], data, err = unpickle(data); err != nil {
+		parts[i], data, err = unpickle(data)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -187,10 +196,12 @@ func readLegacy(data []byte) ([]Tensor, error) {
 			return nil, fmt.Errorf("storage %.80q: %w", key, io.ErrUnexpectedEOF)
 		}
 		n := binary.LittleEndian.Uint64(data)
-		if data = data[8:]; n > uint64(len(data))/uint64(s.size) {
+		data = data[8:]
+		if n > uint64(len(data))/uint64(s.size) {
 			return nil, fmt.Errorf("storage %.80q: %w", key, io.ErrUnexpectedEOF)
 		}
-		at[key], data = data[:n*uint64(s.size)], data[n*uint64(s.size):]
+		at[key] = data[:n*uint64(s.size)]
+		data = data[n*uint64(s.size):]
 	}
 	if len(data) > 0 {
 		return nil, errors.New("there are bytes after the last storage")
@@ -223,7 +234,9 @@ func stateDict(top any, size int64, data func(*storage) ([]byte, error)) ([]Tens
 		return nil, fmt.Errorf("it holds %s; want a dictionary of tensors", describe(top))
 	}
 	var all []Tensor
-	read, left := map[string][]byte{}, size // storages in an archive may overlap
+	// storages in an archive may overlap
+	read := map[string][]byte{}
+	left := size
 	for i, k := range d.keys {
 		name, ok := k.(string)
 		if !ok {
@@ -231,14 +244,16 @@ func stateDict(top any, size int64, data func(*storage) ([]byte, error)) ([]Tens
 		}
 		v, ok := d.values[i].(*view)
 		if !ok {
-			return nil, fmt.Errorf("%.80q is %s; want a tensor: save the state_dict alone", name, describe(d.values[i]))
+			return nil, fmt.Errorf("%.80q is %s; want a tensor: save the state_dict alone",
+				name, describe(d.values[i]))
 		}
 		if _, ok := read[v.key]; !ok {
 			b, err := data(v.storage)
 			if err != nil {
 				return nil, fmt.Errorf("%.80q: %w", name, err)
 			}
-			if left -= int64(len(b)); left < 0 {
+			left -= int64(len(b))
+			if left < 0 {
 				return nil, fmt.Errorf("%.80q: its storages are larger than the file", name)
 			}
 			read[v.key] = b
@@ -248,7 +263,12 @@ func stateDict(top any, size int64, data func(*storage) ([]byte, error)) ([]Tens
 			return nil, fmt.Errorf("%.80q: %w", name, err)
 		}
 		size -= int64(len(values))
-		all = append(all, Tensor{Name: name, DType: v.dtype, Shape: v.shape, Data: values})
+		all = append(all, Tensor{
+			Name:  name,
+			DType: v.dtype,
+			Shape: v.shape,
+			Data:  values,
+		})
 	}
 	return all, nil
 }
@@ -256,12 +276,15 @@ func stateDict(top any, size int64, data func(*storage) ([]byte, error)) ([]Tens
 // gather returns the bytes of a tensor, row-major, which may be limit at most.
 func (v *view) gather(data []byte, limit int64) ([]byte, error) {
 	if int64(len(data)) != v.values*v.size {
-		return nil, fmt.Errorf("its storage %.80q has %d bytes for %d values of %s", v.key, len(data), v.values, v.dtype)
+		return nil, fmt.Errorf("its storage %.80q has %d bytes for %d values of %s",
+			v.key, len(data), v.values, v.dtype)
 	}
 	if slices.Contains(v.shape, 0) {
 		return nil, nil
 	}
-	n, last := int64(1), v.offset // number of values, and the place of the last
+	// number of values, and the place of the last
+	n := int64(1)
+	last := v.offset
 	for k, s := range v.shape {
 		if n > limit/v.size/s {
 			return nil, fmt.Errorf("shape %v is more than the file has", v.shape)
@@ -270,10 +293,12 @@ func (v *view) gather(data []byte, limit int64) ([]byte, error) {
 			last = v.values
 			break
 		}
-		n, last = n*s, last+(s-1)*v.strides[k]
+		n *= s
+		last += (s - 1) * v.strides[k]
 	}
 	if last >= v.values {
-		return nil, fmt.Errorf("shape %v with strides %v from %d on reaches beyond its storage of %d values", v.shape, v.strides, v.offset, v.values)
+		return nil, fmt.Errorf("shape %v with strides %v from %d on reaches beyond its storage of %d values",
+			v.shape, v.strides, v.offset, v.values)
 	}
 	out := make([]byte, 0, n*v.size)
 	index := make([]int64, len(v.shape))
@@ -284,7 +309,8 @@ func (v *view) gather(data []byte, limit int64) ([]byte, error) {
 		}
 		out = append(out, data[at*v.size:(at+1)*v.size]...)
 		for k := len(index) - 1; k >= 0; k-- {
-			if index[k]++; index[k] < v.shape[k] {
+			index[k]++
+			if index[k] < v.shape[k] {
 				break
 			}
 			index[k] = 0
@@ -539,11 +565,16 @@ func (m *machine) set(d *dict, items []any) {
 
 // global does GLOBAL: it pushes one of the known names.
 func (m *machine) global() {
-	module, name := m.line(), m.line()
+	module := m.line()
+	name := m.line()
 	g := global(module + "." + name)
 	_, isStorage := storages[name]
 	if g != orderedDict && g != rebuildTensor && g != rebuildParameter && !(module == "torch" && isStorage) {
-		m.fail("it wants %.80q, which no state_dict needs and which is not run; save the state_dict, not the module", string(g))
+		m.fail(
+			"it wants %.80q, which no state_dict needs and which is not run; save the "+
+				"state_dict, not the module",
+			string(g),
+		)
 	}
 	m.push(g)
 }
@@ -589,7 +620,8 @@ func (m *machine) reduce() {
 		v.offset, okO = args[1].(int64)
 		v.shape, okShape = naturals(args[2])
 		v.strides, okStrides = naturals(args[3])
-		if okS && okO && okShape && okStrides && v.offset >= 0 && v.offset <= v.values && len(v.shape) == len(v.strides) {
+		if okS && okO && okShape && okStrides && v.offset >= 0 && v.offset <= v.values &&
+			len(v.shape) == len(v.strides) {
 			m.push(v)
 			return
 		}
@@ -606,7 +638,8 @@ func naturals(x any) ([]int64, bool) {
 	all := make([]int64, len(t))
 	for i, v := range t {
 		n, isInt := v.(int64)
-		if all[i] = n; !isInt || n < 0 {
+		all[i] = n
+		if !isInt || n < 0 {
 			return nil, false
 		}
 	}
