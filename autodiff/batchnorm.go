@@ -52,18 +52,11 @@ func (x *Var) BatchNorm(gamma, b *Var, n Norm) (y *Var, mean, variance *tensor.T
 	t := x.tape
 	rows := x.Rows()
 	x.checkNorm(gamma, b, n)
-	// an engine without bias has it added before; without weights, they run as the chain below
-	var bias, weights bool
-	fuser := t.fused.Norm
-	if fuser != nil {
-		bias, weights = fuser.NormOperands()
+	if y, mean, variance = x.batchNormFused(gamma, b, n); y != nil {
+		return y, mean, variance
 	}
-	if n.Bias != nil && (!bias || n.Weights != nil) {
+	if n.Bias != nil {
 		x = x.AddRow(n.Bias)
-		n.Bias = nil
-	}
-	if fuser != nil && (weights || n.Weights == nil) {
-		return x.batchNormFused(fuser, gamma, b, n)
 	}
 	average := func(v *Var) *Var { return v.SegmentMean(n.Groups) }
 	if n.Weights != nil {

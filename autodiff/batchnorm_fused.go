@@ -19,10 +19,21 @@ func (x *Var) addRowReLUFused(fuser backend.BiasFuser, b *Var) *Var {
 	}, x, b)
 }
 
-// batchNormFused is [Var.BatchNorm] in one call of the engine each way.
-func (x *Var) batchNormFused(
-	fuser backend.NormFuser, gamma, b *Var, n Norm,
-) (y *Var, mean, variance *tensor.Tensor) {
+// batchNormFused is [Var.BatchNorm] in one call of the engine each way. It returns nil if the
+// engine has no such call or its call takes no weights, and there are some.
+func (x *Var) batchNormFused(gamma, b *Var, n Norm) (y *Var, mean, variance *tensor.Tensor) {
+	fuser := x.tape.fused.Norm
+	if fuser == nil {
+		return nil, nil, nil
+	}
+	takesBias, takesWeights := fuser.NormOperands()
+	if n.Weights != nil && !takesWeights {
+		return nil, nil, nil
+	}
+	if n.Bias != nil && (!takesBias || n.Weights != nil) {
+		x = x.AddRow(n.Bias)
+		n.Bias = nil
+	}
 	t := x.tape
 	be := x.tape.be
 	f := x.Cols()

@@ -1,8 +1,6 @@
 package autodiff
 
 import (
-	"fmt"
-
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -128,66 +126,6 @@ func (x *Var) L2Normalize() *Var {
 
 // normFloor is the smallest norm that L2Normalize divides by, PyTorch's eps.
 const normFloor = 1e-12
-
-// SegmentSum returns y [G×F], whose row g is Σ x_i over segment g of x [N×F], the
-// rows ptr[g] ≤ i < ptr[g+1]: sum pooling over the graphs of a batch. Rows after the
-// last segment, padding, are in no sum. VJP: dx_i = dy_g, and 0 for padding.
-func (x *Var) SegmentSum(ptr *backend.Indices) *Var {
-	checkSegments("SegmentSum", x, ptr, x.Rows())
-	t := x.tape
-	out := t.Alloc(ptr.Len()-1, x.Cols())
-	t.be.SegmentSum(out, ptr, x.value)
-	return t.Record("SegmentSum", out, func(dy *tensor.Tensor) {
-		dx := t.be.Alloc(x.Rows(), x.Cols())
-		t.be.SegmentExpand(dx, ptr, dy)
-		x.AddGrad(dx)
-	}, x)
-}
-
-// SegmentExpand is the transpose of [Var.SegmentSum]: it returns y [n×F] with
-// y_i = x_g for every row i of segment g, from x [G×F]. Rows after the last segment
-// are 0. VJP: dx_g = Σ dy_i over the segment.
-func (x *Var) SegmentExpand(ptr *backend.Indices, n int) *Var {
-	checkSegments("SegmentExpand", x, ptr, n)
-	if x.Rows() != ptr.Len()-1 {
-		mismatch(
-			"SegmentExpand", x.value.String(), fmt.Sprintf("want a row for each of %d segments", ptr.Len()-1),
-		)
-	}
-	t := x.tape
-	out := t.Alloc(n, x.Cols())
-	t.be.SegmentExpand(out, ptr, x.value)
-	return t.Record("SegmentExpand", out, func(dy *tensor.Tensor) {
-		dx := t.be.Alloc(x.Rows(), x.Cols())
-		t.be.SegmentSum(dx, ptr, dy)
-		x.AddGrad(dx)
-	}, x)
-}
-
-// SegmentMean returns y [G×F], whose row g is the mean of x_i over segment g; an
-// empty segment gives zeros.
-func (x *Var) SegmentMean(ptr *backend.Indices) *Var {
-	checkSegments("SegmentMean", x, ptr, x.Rows())
-	return x.SegmentSum(ptr).MulCol(x.tape.Const(x.inverseCounts(ptr)))
-}
-
-// inverseCounts returns the column [G×1] of 1/size of every segment of the rows of
-// x; 1 for an empty one. The engine counts the rows, not the host: a training step
-// that an engine records and replays on another batch must see that batch's sizes.
-func (x *Var) inverseCounts(ptr *backend.Indices) *tensor.Tensor {
-	t := x.tape
-	ones := t.be.Alloc(x.Rows(), 1)
-	one := t.be.Alloc(1, 1)
-	inv := t.Alloc(ptr.Len()-1, 1)
-	t.be.Fill(ones, 1)
-	t.be.Fill(one, 1)
-	t.be.SegmentSum(inv, ptr, ones)
-	t.be.BinaryScalar(inv, backend.Max, inv, one)
-	t.be.Unary(inv, backend.Reciprocal, inv)
-	t.be.Free(ones)
-	t.be.Free(one)
-	return inv
-}
 
 // UpperPercentile returns the p-th percentile [1×1] of the strict upper triangle of
 // a square x [N×N], interpolated linearly between two entries as NumPy does it

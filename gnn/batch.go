@@ -17,8 +17,6 @@
 package gnn
 
 import (
-	"slices"
-
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn/graph"
@@ -76,57 +74,9 @@ func NewBatch(t *autodiff.Tape, b *graph.Batch) *Batch {
 // Tape returns the tape that the batch belongs to.
 func (b *Batch) Tape() *autodiff.Tape { return b.tape }
 
-// ViewGraphs delimits the graphs of each view, as ViewNodes does their nodes: the
-// groups of batch norm after a readout.
-func (b *Batch) ViewGraphs() *backend.Indices {
-	if b.viewGraphs == nil {
-		views := slices.Clone(b.Host.ViewPtr)
-		n := int32(b.Host.Graphs())
-		if len(views) == 0 {
-			views = []int32{0}
-		}
-		if views[len(views)-1] != n {
-			views = append(views, n)
-		}
-		b.viewGraphs = b.tape.Indices(views)
-	}
-	return b.viewGraphs
-}
-
-// Normalized returns Â = D^-½·(A+I)·D^-½ [N×N], with D the degrees of A+I; see
-// [graph.Batch.Normalized].
-func (b *Batch) Normalized() *autodiff.Sparse {
-	if b.normalized == nil {
-		m, mt := b.Host.Normalized()
-		n := b.Host.Nodes()
-		a := b.weighted(n, n, m)
-		at := a
-		if b.Host.Asymmetric {
-			at = b.weighted(n, n, mt)
-		}
-		b.normalized = &autodiff.Sparse{A: a, T: at}
-	}
-	return b.normalized
-}
-
-// weighted puts a matrix on the engine.
-func (b *Batch) weighted(rows, cols int, m graph.Weighted) *backend.CSR {
-	val := b.tape.Matrix(len(m.Val), 1, m.Val).Value()
-	return &backend.CSR{
-		Rows: rows,
-		Cols: cols,
-		Ptr:  b.tape.Indices(m.Ptr),
-		Col:  b.tape.Indices(m.Col),
-		Val:  val,
-	}
-}
-
 // GlobalAddPool is the sum readout: row g of the result [B×F] is the sum of x
 // [N×F] over the nodes of graph g.
 func GlobalAddPool(x *autodiff.Var, b *Batch) *autodiff.Var { return x.SegmentSum(b.GraphPtr) }
 
 // GlobalMeanPool is the mean readout [B×F]; a graph without nodes gets zeros.
 func GlobalMeanPool(x *autodiff.Var, b *Batch) *autodiff.Var { return x.SegmentMean(b.GraphPtr) }
-
-// GlobalMaxPool has the largest of each column [B×F]; a graph without nodes gets zeros.
-func GlobalMaxPool(x *autodiff.Var, b *Batch) *autodiff.Var { return x.SegmentMax(b.GraphPtr) }

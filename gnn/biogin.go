@@ -109,9 +109,6 @@ func NewBioGIN(be backend.Backend, c BioGINConfig, rng *rand.Rand) *BioGIN {
 	return g
 }
 
-// Width returns the width of the embedding.
-func (g *BioGIN) Width() int { return widthOf(g) }
-
 // Forward returns the embeddings [B×Width] of the graphs of a batch. With Center
 // it panics if a graph has no node.
 func (g *BioGIN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
@@ -128,11 +125,6 @@ func (g *BioGIN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
 	return autodiff.ConcatCols(GlobalMeanPool(x, b), x.GatherRows(ptr[:b.Host.Graphs()]))
 }
 
-// Nodes returns the features [N×Hidden] of the nodes after the last layer.
-func (g *BioGIN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
-	return nodesAfter(g, b, mode, len(g.Convs))[0]
-}
-
 // layers returns the features [N×Hidden] of the nodes after each layer.
 func (g *BioGIN) layers(b *Batch, mode nn.Mode) (xs []*autodiff.Var) {
 	x := b.choose(b.tape.Param(g.Flag.Table))
@@ -147,8 +139,6 @@ func (g *BioGIN) layers(b *Batch, mode nn.Mode) (xs []*autodiff.Var) {
 	return xs
 }
 
-func (g *BioGIN) check(b *Batch) { b.checkCategories("BioGIN", NodeFlags) }
-
 func (g *BioGIN) plan(*Batch) plan.Plan { return nil }
 
 func (g *BioGIN) modules() []nn.Module {
@@ -159,11 +149,5 @@ func (g *BioGIN) modules() []nn.Module {
 	return ms
 }
 
-// Parameters returns the parameters of all layers, from the table on.
-func (g *BioGIN) Parameters() []*autodiff.Param { return parameters(g.modules()) }
-
 // DropoutState is the same as [ChemGIN.DropoutState].
 func (g *BioGIN) DropoutState() []*nn.Buffer { return dropoutState(g.Drops) }
-
-// Buffers returns the running statistics, layer by layer.
-func (g *BioGIN) Buffers() []*nn.Buffer { return buffers(g.modules()) }

@@ -76,9 +76,6 @@ func NewChemGIN(be backend.Backend, c ChemGINConfig, rng *rand.Rand) *ChemGIN {
 	return g
 }
 
-// Width returns the width of the embedding, without a Readout Hidden.
-func (g *ChemGIN) Width() int { return widthOf(g) }
-
 // Forward returns the embeddings [B×Width] of the graphs of a batch. It panics unless
 // the features are the categories that ChemGIN describes.
 func (g *ChemGIN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
@@ -92,11 +89,6 @@ func (g *ChemGIN) forward(p plan.Plan, b *Batch, mode nn.Mode) *autodiff.Var {
 		own = "last:sum"
 	}
 	return readOutBy(p, g, b, mode, own, 1./SumUnit)
-}
-
-// Nodes returns the features [N×Hidden] of the nodes after the last layer.
-func (g *ChemGIN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
-	return nodesAfter(g, b, mode, len(g.Convs))[0]
 }
 
 // layers returns the features [N×Hidden] of the nodes after each layer.
@@ -113,8 +105,6 @@ func (g *ChemGIN) layers(b *Batch, mode nn.Mode) (xs []*autodiff.Var) {
 	return xs
 }
 
-func (g *ChemGIN) check(b *Batch) { b.checkCategories("ChemGIN", g.Columns.NodeWidth()) }
-
 func (g *ChemGIN) modules() []nn.Module {
 	var ms []nn.Module
 	for _, t := range g.Atoms {
@@ -125,9 +115,6 @@ func (g *ChemGIN) modules() []nn.Module {
 	}
 	return ms
 }
-
-// Parameters returns the parameters of all layers, from the tables to the last norm.
-func (g *ChemGIN) Parameters() []*autodiff.Param { return parameters(g.modules()) }
 
 // DropoutState returns what training changes besides parameters and buffers, for
 // checkpoints; see [nn.Dropout.State].
@@ -140,6 +127,3 @@ func dropoutState(drops []*nn.Dropout) []*nn.Buffer {
 	}
 	return state
 }
-
-// Buffers returns the running statistics, layer by layer.
-func (g *ChemGIN) Buffers() []*nn.Buffer { return buffers(g.modules()) }

@@ -69,33 +69,3 @@ func nodesAfter(e encoder, b *Batch, mode nn.Mode, wanted ...int) (xs []*autodif
 	}
 	return xs
 }
-
-// upTo returns the numbers 1 to n.
-func upTo(n int) (numbers []int) {
-	for l := range n {
-		numbers = append(numbers, l+1)
-	}
-	return numbers
-}
-
-// widthOf returns the width of the embeddings of one of the package's encoders.
-func widthOf(e Encoder) int {
-	a, _ := ArchitectureOf(e)
-	return a.Width()
-}
-
-// parameters returns the parameters of all modules, in order.
-func parameters(modules []nn.Module) (ps []*autodiff.Param) {
-	for _, m := range modules {
-		ps = append(ps, m.Parameters()...)
-	}
-	return ps
-}
-
-// buffers returns the buffers of all modules, in order.
-func buffers(modules []nn.Module) (bs []*nn.Buffer) {
-	for _, m := range modules {
-		bs = append(bs, m.Buffers()...)
-	}
-	return bs
-}

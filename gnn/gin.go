@@ -27,10 +27,10 @@ func NewGINConv(be backend.Backend, name string, in, hidden, out int, init nn.In
 
 // Forward returns y [N×out] for x [N×in]; x nil stands for the input features of the batch.
 func (c *GINConv) Forward(b *Batch, x *autodiff.Var) *autodiff.Var {
-	switch {
-	case x == nil && b.categorical():
-		return c.forwardOneHot(b) // the same, without the one-hot matrix
-	case x == nil:
+	if x == nil {
+		if y := c.forwardOneHot(b); y != nil {
+			return y // the same, without building the one-hot matrix
+		}
 		x = b.Features()
 	}
 	return c.MLP.Forward(x.SpMM(b.Adj, 1+c.Eps))
@@ -86,26 +86,8 @@ func NewGIN(be backend.Backend, c GINConfig, rng *rand.Rand) *GIN {
 	return g
 }
 
-// Width returns the width of the embedding, without a Readout Layers·Hidden.
-func (g *GIN) Width() int { return widthOf(g) }
-
-// Forward returns the embeddings [B×Width] of the graphs of a batch. It panics if
-// the features do not have width Config.In.
-func (g *GIN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
-	return readOut(g, b, mode, "all:sum", 1)
-}
-
-// Nodes returns the features [N×Layers·Hidden] of the nodes after every layer, side by side.
-func (g *GIN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
-	return autodiff.ConcatCols(nodesAfter(g, b, mode, upTo(len(g.Convs))...)...)
-}
-
-// Readout returns the sums [B×Layers·Hidden] of x over the nodes of each graph.
-func (g *GIN) Readout(b *Batch, x *autodiff.Var, _ nn.Mode) *autodiff.Var {
-	return GlobalAddPool(x, b)
-}
-
-// layers returns the features [N×Hidden] of the nodes after each layer.
+// layers returns the features [N×Hidden] of the nodes after each layer. An engine may offer a
+// faster way to the same, see encoder.go.
 func (g *GIN) layers(b *Batch, mode nn.Mode) (xs []*autodiff.Var) {
 	var x *autodiff.Var
 	for l, conv := range g.Convs {
@@ -115,17 +97,22 @@ func (g *GIN) layers(b *Batch, mode nn.Mode) (xs []*autodiff.Var) {
 	return xs
 }
 
-func (g *GIN) check(b *Batch) { b.checkWidth("GIN", g.Config.In) }
+// Forward returns the embeddings [B×Width] of the graphs of a batch: the layers, each summed
+// over the nodes of every graph, side by side. It panics if the features do not have width
+// Config.In.
+func (g *GIN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
+	return readOut(g, b, mode, "all:sum", 1)
+}
 
+// Readout returns the sums [B×Layers·Hidden] of x over the nodes of each graph.
+func (g *GIN) Readout(b *Batch, x *autodiff.Var, _ nn.Mode) *autodiff.Var {
+	return GlobalAddPool(x, b)
+}
+
+// modules returns the layers in the order of their parameters in files.
 func (g *GIN) modules() (ms []nn.Module) {
 	for l := range g.Convs {
 		ms = append(ms, g.Convs[l], g.Norms[l])
 	}
 	return ms
 }
-
-// Parameters returns, layer by layer, the convolution's and the norm's.
-func (g *GIN) Parameters() []*autodiff.Param { return parameters(g.modules()) }
-
-// Buffers returns the running statistics, layer by layer.
-func (g *GIN) Buffers() []*nn.Buffer { return buffers(g.modules()) }

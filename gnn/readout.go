@@ -105,6 +105,9 @@ func readOutBy(p plan.Plan, e encoder, b *Batch, mode nn.Mode, own Readout, unit
 	return autodiff.ConcatCols(parts...)
 }
 
+// GlobalMaxPool has the largest of each column [B×F]; a graph without nodes gets zeros.
+func GlobalMaxPool(x *autodiff.Var, b *Batch) *autodiff.Var { return x.SegmentMax(b.GraphPtr) }
+
 // pool returns the features of the nodes after a layer, pooled over each graph [B×F].
 func pool(b *Batch, layer plan.Layer, kind string) *autodiff.Var {
 	pooled := layer.Max

@@ -78,9 +78,6 @@ func NewResGCN(be backend.Backend, c ResGCNConfig, rng *rand.Rand) *ResGCN {
 	return g
 }
 
-// Width returns the width of the embedding, without a Readout Hidden.
-func (g *ResGCN) Width() int { return widthOf(g) }
-
 // Forward returns the embeddings [B×Width] of the graphs of a batch. It panics if
 // the features do not have width Config.In.
 func (g *ResGCN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
@@ -88,11 +85,6 @@ func (g *ResGCN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
 		return readOut(g, b, mode, "", 1)
 	}
 	return g.Readout(b, g.Nodes(b, mode), mode)
-}
-
-// Nodes returns the features [N×Hidden] of the nodes after the last convolution.
-func (g *ResGCN) Nodes(b *Batch, mode nn.Mode) *autodiff.Var {
-	return nodesAfter(g, b, mode, len(g.Convs))[0]
 }
 
 // Readout returns the embeddings [B×Width] of graphs with the features x [N×Hidden]
@@ -117,8 +109,6 @@ func (g *ResGCN) layers(b *Batch, mode nn.Mode) (xs []*autodiff.Var) {
 	return xs
 }
 
-func (g *ResGCN) check(b *Batch) { b.checkWidth("ResGCN", g.Config.In) }
-
 func (g *ResGCN) modules() []nn.Module {
 	ms := []nn.Module{g.FeatureNorm, g.Feature}
 	for l := range g.Convs {
@@ -126,10 +116,3 @@ func (g *ResGCN) modules() []nn.Module {
 	}
 	return append(ms, g.PooledNorm, g.Hidden, g.HiddenNorm)
 }
-
-// Parameters returns the parameters of all layers, from the features to the
-// embedding.
-func (g *ResGCN) Parameters() []*autodiff.Param { return parameters(g.modules()) }
-
-// Buffers returns the running statistics in the same order.
-func (g *ResGCN) Buffers() []*nn.Buffer { return buffers(g.modules()) }
