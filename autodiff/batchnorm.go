@@ -1,6 +1,8 @@
 package autodiff
 
 import (
+	"fmt"
+
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -86,4 +88,25 @@ func (t *Tape) inSegments(ptr *backend.Indices, n int) *Var {
 	ones := t.Alloc(ptr.Len()-1, 1)
 	t.be.Fill(ones, 1)
 	return t.Const(ones).SegmentExpand(ptr, n)
+}
+
+// checkNorm panics unless the operands of BatchNorm have the right shapes.
+func (x *Var) checkNorm(gamma, b *Var, n Norm) {
+	const op = "BatchNorm"
+	rows := x.Rows()
+	f := x.Cols()
+	if n.Bias != nil && !n.Bias.Value().Is(1, f) {
+		mismatch(op, fmt.Sprintf("%v + %v", x.value, n.Bias.value), fmt.Sprintf("want a bias [1×%d]", f))
+	}
+	if !gamma.Value().Is(1, f) || !b.Value().Is(1, f) {
+		mismatch(
+			op,
+			fmt.Sprintf("%v, γ %v, b %v", x.value, gamma.value, b.value),
+			fmt.Sprintf("want γ and b [1×%d]", f),
+		)
+	}
+	if n.Weights != nil && !n.Weights.Is(rows, 1) {
+		mismatch(op, x.value.String(), fmt.Sprintf("want weights [%d×1], not %v", rows, n.Weights))
+	}
+	checkSegments(op, x, n.Groups, rows)
 }

@@ -32,7 +32,21 @@ type Batch struct {
 	GraphPtr, ViewNodes *backend.Indices
 
 	tape *autodiff.Tape
-	cached
+	derived
+}
+
+// derived holds what is computed from a batch when it is first needed.
+type derived struct {
+	x          *autodiff.Var
+	category   *backend.Indices // of one-hot features
+	normalized *autodiff.Sparse
+	viewGraphs *backend.Indices
+	edges      *autodiff.Var // the result of the last call of EdgeCounts
+	edgesOf    string        // the name of the labels in that call
+
+	replaced bool         // x comes from SetFeatures
+	recorded bool         // the batch comes from [Inputs]
+	members  *backend.CSR // the transpose of one-hot features; only from [Inputs]
 }
 
 // NewBatch puts a host batch on the tape's engine. A batch without views
@@ -55,9 +69,12 @@ func NewBatch(t *autodiff.Tape, b *graph.Batch) *Batch {
 			Col:  t.Indices(adj),
 		}
 	}
-	views := []int32{0}
-	for v := 1; v <= b.Views(); v++ {
-		views = append(views, b.GraphPtr[b.ViewPtr[v]])
+	var views []int32
+	for _, g := range b.ViewPtr {
+		views = append(views, b.GraphPtr[g])
+	}
+	if len(views) == 0 {
+		views = append(views, 0)
 	}
 	if int(views[len(views)-1]) != n {
 		views = append(views, int32(n))

@@ -10,20 +10,6 @@ import (
 	"github.com/specmatch/specmatch/gnn/internal/plan"
 )
 
-// cached holds what is computed from a batch when it is first needed.
-type cached struct {
-	x          *autodiff.Var
-	category   *backend.Indices // of one-hot features
-	normalized *autodiff.Sparse
-	viewGraphs *backend.Indices
-	edges      *autodiff.Var // the result of the last call of EdgeCounts
-	edgesOf    string        // the name of the labels in that call
-
-	replaced bool         // x comes from SetFeatures
-	recorded bool         // the batch comes from [Inputs]
-	members  *backend.CSR // the transpose of one-hot features; only from [Inputs]
-}
-
 // Features returns the dense matrix [N×F] of the features, one-hot or not.
 func (b *Batch) Features() *autodiff.Var {
 	if b.x == nil {

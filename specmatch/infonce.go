@@ -50,8 +50,7 @@ func (c InfoNCE) Loss(z1, z2 *autodiff.Var) *autodiff.Var {
 		panic(fmt.Sprintf("specmatch: InfoNCE: temperature %v is not positive", c.Tau))
 	}
 	u1, u2 := z1.L2Normalize(), z2.L2Normalize()
-	if c.canFuse(u1.Tape(), u1.Rows()) {
-		loss, _ := fused(autodiff.ConcatRows(u1, u2), &c, nil)
+	if loss := c.fusedLoss(u1, u2); loss != nil {
 		return loss
 	}
 	if c.Variant == CrossView {

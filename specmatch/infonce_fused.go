@@ -3,6 +3,7 @@ package specmatch
 import (
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -35,6 +36,40 @@ func (c LaplacianMatch) canFuse() bool {
 // must depend on the same similarities.
 func (o *Objective) canFuseMatch(z *autodiff.Var) bool {
 	return z.Rows() >= 4 && !o.OnH && !o.Center && o.Match.canFuse()
+}
+
+// fusedLoss returns the loss of unit rows u¹, u² [N×D] in one call of the engine, nil if it
+// offers none.
+func (c InfoNCE) fusedLoss(u1, u2 *autodiff.Var) *autodiff.Var {
+	if !c.canFuse(u1.Tape(), u1.Rows()) {
+		return nil
+	}
+	loss, _ := fused(autodiff.ConcatRows(u1, u2), &c, nil)
+	return loss
+}
+
+// fusedLoss returns the loss of z¹, z² [n×D] in tiles, nil if the engine offers none or n is
+// so small that the definition is faster.
+func (c LaplacianMatch) fusedLoss(z1, z2 *autodiff.Var) *autodiff.Var {
+	if !c.canFuse() || !tiles(z1.Tape(), z1.Rows()) {
+		return nil
+	}
+	_, loss := fused(autodiff.ConcatRows(z1.L2Normalize(), z2.L2Normalize()), nil, &c)
+	return loss
+}
+
+// fusedLosses returns the losses of z [2n×D] that the engine computes in one call, where it
+// offers that: L_C, and with match L_G if it depends on the same similarities. Others are nil.
+func (o *Objective) fusedLosses(z *autodiff.Var, match bool) (l train.Losses) {
+	if !o.Contrast.canFuse(z.Tape(), z.Rows()/2) {
+		return l
+	}
+	var matched *LaplacianMatch
+	if match && o.canFuseMatch(z) {
+		matched = &o.Match
+	}
+	l.Main, l.Aux = fused(z.L2Normalize(), &o.Contrast, matched)
+	return l
 }
 
 // fused returns L_C and L_G, unless one of c and match is nil, of the unit rows u

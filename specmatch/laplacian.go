@@ -92,12 +92,10 @@ func (c LaplacianMatch) Loss(z1, z2 *autodiff.Var) *autodiff.Var {
 	if c.Adjacency != Hard && !(c.Kappa > 0) {
 		panic(fmt.Sprintf("specmatch: LaplacianMatch: kappa %v is not positive", c.Kappa))
 	}
-	t, n := z1.Tape(), z1.Rows()
-	if n < 2 {
-		return t.Scalar(0)
+	if z1.Rows() < 2 {
+		return z1.Tape().Scalar(0)
 	}
-	if c.canFuse() && tiles(t, n) {
-		_, loss := fused(autodiff.ConcatRows(z1.L2Normalize(), z2.L2Normalize()), nil, &c)
+	if loss := c.fusedLoss(z1, z2); loss != nil {
 		return loss
 	}
 	return c.distance(c.graph(cosines(z1)), c.graph(cosines(z2)))

@@ -75,6 +75,12 @@ type Diagnosis struct {
 	Uniformity float64 // [Uniformity] of unit rows
 }
 
+// diagnose returns the diagnosis of at most [keptGraphs] graphs of two views.
+func (o *Objective) diagnose(z1, z2 *autodiff.Var) *Diagnosis {
+	n, d := min(z1.Rows(), keptGraphs), z1.Cols()
+	return Diagnose(z1.Data()[:n*d], z2.Data()[:n*d], n, d, o.Match)
+}
+
 // Diagnose computes a [Diagnosis] of two views z¹, z² [n×d], row-major, in float64 on
 // the host, with the percentile of c.
 func Diagnose(z1, z2 []float64, n, d int, c LaplacianMatch) *Diagnosis {

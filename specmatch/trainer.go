@@ -58,8 +58,7 @@ func (tr *Trainer) Step(b *graph.Batch, probe bool) (s Stats, err error) {
 	step, err := tr.Minimizer.Step(probe, func(match bool) train.Losses {
 		l, z1, z2 := tr.losses(gnn.NewBatch(tr.Tape, b), match, probe)
 		if probe {
-			n, d := min(z1.Rows(), keptGraphs), z1.Cols()
-			s.Diagnosis = Diagnose(z1.Data()[:n*d], z2.Data()[:n*d], n, d, tr.Objective.Match)
+			s.Diagnosis = tr.Objective.diagnose(z1, z2)
 		}
 		return l
 	})
@@ -69,51 +68,24 @@ func (tr *Trainer) Step(b *graph.Batch, probe bool) (s Stats, err error) {
 	return s, err
 }
 
-// Recorded takes the steps of a [Trainer] by recording and replaying them.
-type Recorded struct{ *train.Recorded }
-
-// NewRecorded returns a Recorded for a trainer. A steered β is an error.
-func NewRecorded(tr *Trainer) (*Recorded, error) {
-	r, err := train.NewRecorded(tr.Minimizer, tr.Model.Encoder.Reads(), func(b *gnn.Batch, match bool) train.Losses {
-		l, _, _ := tr.losses(b, match, false)
-		return l
-	})
-	return &Recorded{r}, err
-}
-
-// Step is [train.Recorded.Step] on a batch as [Trainer.Step] takes it.
-func (r *Recorded) Step(b *graph.Batch) (*train.Stats, error) {
-	if err := checkViews(b); err != nil {
-		return nil, err
-	}
-	return r.Recorded.Step(b)
-}
-
 // checkViews returns an error unless b has two equal views.
 func checkViews(b *graph.Batch) error {
-	if b.Views() != 2 || b.ViewPtr[2] != 2*b.ViewPtr[1] || b.ViewPtr[1] == 0 {
+	if len(b.ViewPtr) != 3 || b.ViewPtr[2] != 2*b.ViewPtr[1] || b.ViewPtr[1] == 0 {
 		return fmt.Errorf("specmatch: Step: want a batch of two equal views of at least one graph, have view pointers %v", b.ViewPtr)
 	}
 	return nil
 }
 
 // losses runs the model and returns L_C and, with match, L_G; with probe also the
-// projections z1 and z2 of the views, which otherwise may be nil. If the engine
-// offers the losses in one call (infonce_fused.go), it is used; what that call does
-// not give comes from the definitions.
+// projections z1 and z2 of the views, which otherwise may be nil. Losses that the engine
+// does not offer in one call (infonce_fused.go) are computed by definition.
 func (tr *Trainer) losses(b *gnn.Batch, match, probe bool) (l train.Losses, z1, z2 *autodiff.Var) {
 	n := int(b.Host.ViewPtr[1])
 	h, z := tr.Model.Forward(b, nn.Train)
 	o := &tr.Objective
-	if o.Contrast.canFuse(z.Tape(), n) {
-		var matched *LaplacianMatch
-		if match && o.canFuseMatch(z) {
-			matched = &o.Match
-		}
-		l.Main, l.Aux = fused(z.L2Normalize(), &o.Contrast, matched)
-		if !probe && match == (l.Aux != nil) {
-			return l, nil, nil
-		}
+	l = o.fusedLosses(z, match)
+	if l.Main != nil && !probe && match == (l.Aux != nil) {
+		return l, nil, nil
 	}
 	z1, z2 = z.SliceRows(0, n), z.SliceRows(n, 2*n)
 	if l.Main == nil {

@@ -65,8 +65,6 @@ func (e *NonFiniteError) Error() string {
 	return msg
 }
 
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
-
 // State is a [Learner]'s: the tensors of the module and of Adam, and Values.
 func (m *Minimizer) State() (nn.Module, any) {
 	return optim.Checkpoint{Module: m.module, Optimizer: m.Adam}, &m.Values

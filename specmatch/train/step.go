@@ -93,3 +93,5 @@ func (m *Minimizer) Step(probe bool, f func(aux bool) Losses) (s *Stats, err err
 	s.Update = lap()
 	return s, nil
 }
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -17,54 +17,31 @@ import (
 	"testing"
 )
 
-// foreignNames returns the names that the given files of the module use and other files of
-// it declare: functions, methods, types, constants and variables, but not fields. Each comes
-// as PACKAGE.NAME or PACKAGE.TYPE.NAME.
-func foreignNames(t *testing.T, root string, listed []string) (names []string) {
+// use is a name of the module that a file uses and another file declares.
+type use struct {
+	name, user, declarer string // files by their paths from the root
+}
+
+// usesOf returns what the listed files of the module use of other files: functions, methods,
+// types, constants and variables, but not fields. declared holds the names of these kinds
+// that the listed files declare.
+func usesOf(t *testing.T, root string, listed []string) (uses []use, declared map[string]bool) {
 	root, err := filepath.Abs(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	reading := map[string]bool{} // absolute names of the files
-	var folders []string
-	for _, file := range listed {
-		path := filepath.Join(root, file)
-		reading[path] = true
-		if folder := "./" + filepath.ToSlash(filepath.Dir(file)); !slices.Contains(folders, folder) {
-			folders = append(folders, folder)
-		}
-	}
-
-	// The compiled packages say what is declared where.
-	type goPackage struct {
-		Dir, ImportPath, Export string
-		GoFiles                 []string
-		DepOnly                 bool
-	}
-	command := exec.Command("go", append([]string{"list", "-export", "-deps", "-json=Dir,ImportPath,Export,GoFiles,DepOnly"}, folders...)...)
-	command.Dir = root
-	command.Stderr = os.Stderr
-	output, err := command.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var packages []goPackage
-	compiled := map[string]string{}
-	for decoder := json.NewDecoder(strings.NewReader(string(output))); ; {
-		var p goPackage
-		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		compiled[p.ImportPath] = p.Export
-		if !p.DepOnly {
-			packages = append(packages, p)
-		}
-	}
+	packages, imports := compiled(t, root, listed)
 	files := token.NewFileSet()
-	imported := importer.ForCompiler(files, "gc", func(path string) (io.ReadCloser, error) { return os.Open(compiled[path]) })
-
+	config := types.Config{Importer: importer.ForCompiler(files, "gc", imports)}
+	// fileOf returns the file of a position, "" if it is not of the module.
+	fileOf := func(p token.Pos) string {
+		path, inside := strings.CutPrefix(files.Position(p).Filename, root+string(filepath.Separator))
+		if !inside {
+			return ""
+		}
+		return filepath.ToSlash(path)
+	}
+	declared = map[string]bool{}
 	for _, p := range packages {
 		var trees []*ast.File
 		for _, name := range p.GoFiles {
@@ -74,54 +51,71 @@ func foreignNames(t *testing.T, root string, listed []string) (names []string) {
 			}
 			trees = append(trees, tree)
 		}
-		uses := &types.Info{Uses: map[*ast.Ident]types.Object{}}
-		config := types.Config{Importer: imported}
-		if _, err := config.Check(p.ImportPath, files, trees, uses); err != nil {
+		info := &types.Info{Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{}}
+		if _, err := config.Check(p.ImportPath, files, trees, info); err != nil {
 			t.Fatal(err)
 		}
-		for identifier, object := range uses.Uses {
-			if name := foreignName(files, root, reading, identifier, object); name != "" {
-				names = append(names, name)
+		for identifier, object := range info.Uses {
+			u := use{object.Name(), fileOf(identifier.Pos()), fileOf(object.Pos())}
+			if counts(object) && slices.Contains(listed, u.user) && u.declarer != "" && u.declarer != u.user {
+				uses = append(uses, u)
+			}
+		}
+		for identifier, object := range info.Defs {
+			if object != nil && counts(object) && slices.Contains(listed, fileOf(identifier.Pos())) {
+				declared[object.Name()] = true
 			}
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return uses, declared
 }
 
-// foreignName returns the name of an object that is used in a file that is read and declared
-// in another file of the module; "" for other objects.
-func foreignName(files *token.FileSet, root string, reading map[string]bool, use *ast.Ident, object types.Object) string {
-	declared := files.Position(object.Pos()).Filename
-	if object.Pkg() == nil || !reading[files.Position(use.Pos()).Filename] || reading[declared] || !strings.HasPrefix(declared, root+string(filepath.Separator)) {
-		return ""
+// counts reports whether an object is a method or is declared at the top level of a package.
+func counts(object types.Object) bool {
+	if object.Pkg() == nil {
+		return false
 	}
-	name := object.Pkg().Name() + "."
-	switch o := object.(type) {
-	case *types.PkgName:
-		return ""
-	case *types.Var:
-		if o.IsField() && os.Getenv("FIELDS") == "" {
-			return ""
+	_, function := object.(*types.Func)
+	return function || object.Pkg().Scope().Lookup(object.Name()) == object
+}
+
+// goPackage is a package as go list prints it.
+type goPackage struct {
+	Dir, ImportPath, Export string
+	GoFiles                 []string
+	DepOnly                 bool
+}
+
+// compiled returns the packages of files, and a function that opens the compiled form of
+// each package that they import.
+func compiled(t *testing.T, root string, listed []string) ([]goPackage, importer.Lookup) {
+	command := exec.Command("go", "list", "-export", "-deps", "-json=Dir,ImportPath,Export,GoFiles,DepOnly")
+	for _, file := range listed {
+		if folder := "./" + filepath.ToSlash(filepath.Dir(file)); !slices.Contains(command.Args, folder) {
+			command.Args = append(command.Args, folder)
 		}
-	case *types.Func:
-		receiver := o.Signature().Recv()
-		if receiver == nil {
+	}
+	command.Dir = root
+	command.Stderr = os.Stderr
+	output, err := command.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packages []goPackage
+	exports := map[string]string{}
+	for decoder := json.NewDecoder(strings.NewReader(string(output))); ; {
+		var p goPackage
+		err := decoder.Decode(&p)
+		if errors.Is(err, io.EOF) {
 			break
 		}
-		kind := receiver.Type()
-		if pointer, ok := kind.(*types.Pointer); ok {
-			kind = pointer.Elem()
+		if err != nil {
+			t.Fatal(err)
 		}
-		if named, ok := kind.(*types.Named); ok {
-			name += named.Obj().Name() + "."
+		exports[p.ImportPath] = p.Export
+		if !p.DepOnly {
+			packages = append(packages, p)
 		}
 	}
-	return name + object.Name()
-}
-
-func TestZZNames(t *testing.T) {
-	files := strings.Fields(os.Getenv("LIST"))
-	names := foreignNames(t, "../../..", files)
-	t.Log(len(names), strings.Join(names, " "))
+	return packages, func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) }
 }

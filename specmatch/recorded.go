@@ -1,0 +1,27 @@
+package specmatch
+
+import (
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch/train"
+)
+
+// Recorded takes the steps of a [Trainer] by recording and replaying them.
+type Recorded struct{ *train.Recorded }
+
+// NewRecorded returns a Recorded for a trainer. A steered β is an error.
+func NewRecorded(tr *Trainer) (*Recorded, error) {
+	r, err := train.NewRecorded(tr.Minimizer, tr.Model.Encoder.Reads(), func(b *gnn.Batch, match bool) train.Losses {
+		l, _, _ := tr.losses(b, match, false)
+		return l
+	})
+	return &Recorded{r}, err
+}
+
+// Step is [train.Recorded.Step] on a batch as [Trainer.Step] takes it.
+func (r *Recorded) Step(b *graph.Batch) (*train.Stats, error) {
+	if err := checkViews(b); err != nil {
+		return nil, err
+	}
+	return r.Recorded.Step(b)
+}
