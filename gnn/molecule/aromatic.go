@@ -2,11 +2,11 @@ package molecule
 
 import "slices"
 
-// donor says how many electrons an atom gives to an aromatic system.
+// donor says how many electrons an atom contributes to an aromatic system.
 type donor int8
 
 const (
-	noDonor donor = iota // takes no part
+	noDonor donor = iota // cannot be in an aromatic system
 	vacant               // an empty orbital
 	oneElectron
 	twoElectrons
@@ -15,7 +15,7 @@ const (
 
 // Sizes of ring systems.
 const (
-	largestEther = 8  // atoms of a ring in which O and S with two bonds give electrons
+	largestEther = 8  // atoms of a ring in which O and S with two bonds contribute electrons
 	largestFused = 24 // atoms of a ring that may be aromatic together with others
 	mostFused    = 6  // rings that are aromatic only together
 	manyRings    = 300
@@ -28,25 +28,24 @@ type hueckel struct {
 	known     []bool
 	able      []bool
 	rings     []int32 // candidates, as indices into the ring set
-	nbrPtr    []int32 // fused neighbours of candidate r: nbrs[nbrPtr[r]:nbrPtr[r+1]]
+	nbrPtr    []int32 // candidate r is fused to nbrs[nbrPtr[r]:nbrPtr[r+1]]
 	nbrs      []int32
 	group     []int32 // candidates fused together
 	inGroup   []bool
-	touching  []int32 // of every candidate: members of the set that it is or is fused to
-	set       []int32 // candidates at hand
+	touching  []int32 // for every candidate: how many members of the set it is or is fused to
+	set       []int32 // current set of candidates
 	extension []int32
-	times     []int32 // of every atom or bond: rings of the set
+	times     []int32 // for every atom or bond: the number of its rings in the set
 	ringBonds int     // bonds of the group
 	aromatic  []bool  // bonds found aromatic
-	found     int     // how many
+	found     int     // number of bonds found aromatic
 	tries     int
 }
 
-// findAromatic marks aromatic atoms and bonds. A ring is a candidate if all its
-// atoms can take part; a system is one of up to six candidates, each sharing
-// exactly one bond with another, and is aromatic if it has 4n+2 electrons
-// (Hückel's rule). A bond within an aromatic system, in two of its rings, is not
-// made aromatic by it.
+// findAromatic marks aromatic atoms and bonds. A ring is a candidate if all its atoms can be
+// aromatic. A system consists of up to six candidates, each of which shares exactly one bond with
+// another, and is aromatic if it has 4n+2 electrons (Hückel's rule). It makes only those bonds
+// aromatic that are in exactly one of its rings.
 func (v *perceiver) findAromatic() *problem {
 	m := v.m
 	h := &v.hueckel
@@ -106,7 +105,7 @@ func (v *perceiver) findAromatic() *problem {
 		}
 	}
 	for i := range m.Atoms {
-		// All bonds of such an atom are within the system that it is in.
+		// An atom without aromatic bonds has all its bonds within the system.
 		if a := &m.Atoms[i]; a.Aromatic && !v.release2022 {
 			a.Aromatic = slices.ContainsFunc(v.of(int32(i)), func(l link) bool {
 				return m.Bonds[l.bond].aromatic
@@ -116,7 +115,7 @@ func (v *perceiver) findAromatic() *problem {
 	return nil
 }
 
-// isLargeEther reports whether an atom is O or S with two single bonds, no charge, and in no
+// isLargeEther reports whether an atom is an uncharged O or S with two single bonds that is in no
 // ring of at most largestEther atoms.
 func (v *perceiver) isLargeEther(i int32) bool {
 	a := &v.m.Atoms[i]
@@ -145,8 +144,8 @@ func (v *perceiver) fuse() {
 
 func (h *hueckel) fused(i int32) []int32 { return h.nbrs[h.nbrPtr[i]:h.nbrPtr[i+1]] }
 
-// collectGroup puts the candidates fused to the first, at whatever distance,
-// into h.group, and counts their bonds.
+// collectGroup sets h.group to the candidates that are fused to the first, directly or through
+// others, and counts their bonds.
 func (v *perceiver) collectGroup(first int32) {
 	h := &v.hueckel
 	s := &v.rings
@@ -245,7 +244,7 @@ func (v *perceiver) extend(first int32, missing, begin int) bool {
 	return true
 }
 
-// trySet marks the set at hand if it is aromatic.
+// trySet marks the atoms and bonds of the current set if it is aromatic.
 func (v *perceiver) trySet() {
 	m := v.m
 	h := &v.hueckel
@@ -282,8 +281,8 @@ func (v *perceiver) trySet() {
 	}
 }
 
-// obeysHueckel counts the electrons of the set at hand. Atoms in more than two
-// of its rings, in the middle of the system, are left out.
+// obeysHueckel reports whether the electrons of the current set obey Hückel's rule. It ignores atoms
+// in more than two of its rings, which are in the middle of the system.
 func (v *perceiver) obeysHueckel() bool {
 	h := &v.hueckel
 	s := &v.rings
@@ -328,8 +327,8 @@ func (v *perceiver) obeysHueckel() bool {
 	return false
 }
 
-// piElectrons returns how many electrons an atom has for an aromatic or a
-// conjugated system, or -1 if it cannot be part of one.
+// piElectrons returns the number of electrons that an atom has for an aromatic or conjugated system,
+// or -1 if it cannot be part of one.
 func (v *perceiver) piElectrons(i int32) int32 {
 	a := &v.m.Atoms[i]
 	e := &elements[a.Z]
@@ -349,8 +348,8 @@ func (v *perceiver) piElectrons(i int32) int32 {
 	return n
 }
 
-// multiple returns the neighbour at a double or triple bond that is, or is not,
-// in a ring; -1 if there is none.
+// multiple returns the neighbour at a double or triple bond in a ring, or outside of rings. It
+// returns -1 if there is none.
 func (v *perceiver) multiple(i int32, inRing bool) int32 {
 	for _, l := range v.of(i) {
 		if (v.rings.ofBond[l.bond] > 0) == inRing && halves[v.m.Bonds[l.bond].Type] >= 4 {
@@ -360,6 +359,7 @@ func (v *perceiver) multiple(i int32, inRing bool) int32 {
 	return -1
 }
 
+// donor returns what an atom contributes to an aromatic system.
 func (v *perceiver) donor(i int32) donor {
 	a := &v.m.Atoms[i]
 	if a.Z == 0 {
@@ -370,7 +370,7 @@ func (v *perceiver) donor(i int32) donor {
 	}
 	n := v.piElectrons(i)
 	outward := v.multiple(i, false)
-	// A double bond to a more electronegative atom takes its electron outward.
+	// A double bond out of the ring to a more electronegative atom takes an electron away.
 	taken := outward >= 0 && moreElectronegative(v.m.Atoms[outward].Z, a.Z)
 	switch {
 	case n < 0:
@@ -405,14 +405,13 @@ func (v *perceiver) donor(i int32) donor {
 	return twoElectrons
 }
 
-// mayBeAromatic reports whether an atom can be in an aromatic ring at all.
+// mayBeAromatic reports whether an atom can be in an aromatic ring.
 func (v *perceiver) mayBeAromatic(i int32) bool {
 	a := &v.m.Atoms[i]
 	if a.Z > 18 && a.Z != 34 && a.Z != 52 || v.hueckel.donors[i] == noDonor {
 		return false
 	}
-	// The valence must be the default of the element, or of the one that the
-	// charge makes it look like.
+	// The valence must not exceed the default of the isoelectronic element.
 	if elements[a.Z].defaultValence() > 0 {
 		z := int(a.Z) - int(a.Charge)
 		if z < 0 || z > maxZ || a.totalValence() > elements[z].defaultValence() {
@@ -422,7 +421,7 @@ func (v *perceiver) mayBeAromatic(i int32) bool {
 	if a.radicals != 0 && (a.Z != 6 || a.Charge != 0) {
 		return false
 	}
-	// Not two double bonds, as in C1=C=NC=N1.
+	// The atom must not have two double bonds, as in C1=C=NC=N1.
 	if int32(a.valence)-v.bonds(i) > 1 {
 		multiple := 0
 		for _, l := range v.of(i) {

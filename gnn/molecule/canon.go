@@ -7,24 +7,23 @@ import (
 	"strings"
 )
 
-// mostLabelings bounds the search for the canonical form. It is far beyond what
-// molecules need, and bounds the time for an adversarial graph, whose form may then
-// depend on the order of its atoms.
+// mostLabelings bounds the search for the canonical form. Molecules need far fewer. The form of an
+// adversarial graph may depend on the order of its atoms.
 const mostLabelings = 10_000
 
 // A canon finds a canonical form: a description of a molecule that does not
-// depend on the order of its atoms. Atoms are coloured by what they are and by
-// their neighbours' colours until nothing changes (colour refinement); while
-// atoms share a colour, each of the first such class in turn is given one of
-// its own. Every way of doing so to the end gives a description, and the
-// smallest is canonical. Two choices that lead to equal descriptions are
-// symmetric, so only one of them is pursued.
+// depend on the order of its atoms. Colour refinement colours atoms by their
+// properties and by their neighbours' colours until nothing changes. While atoms
+// share a colour, each atom of the first such class in turn gets a colour of its
+// own. Every sequence of choices gives a description, and the smallest one is
+// canonical. Two choices that lead to equal descriptions are symmetric, so only
+// one of them is pursued.
 type canon struct {
 	v      *perceiver
 	best   []byte
 	tries  int
 	parts  []string
-	member []bool // atoms of parts done or at hand
+	member []bool // atoms of the parts so far
 	key    [][4]int64
 	seen   [][]byte
 	levels []partition
@@ -36,8 +35,8 @@ type canon struct {
 	at     []int32
 }
 
-// A partition is an ordered list of the atoms of a part, and the colour of every
-// atom: the position of the first of its class.
+// A partition is an ordered list of the atoms of a part, with the colour of every
+// atom: the position of the first atom of its class.
 type partition struct {
 	order  []int32
 	colour []int32
@@ -48,8 +47,8 @@ func (p *partition) set(q *partition) {
 	p.colour = append(p.colour[:0], q.colour...)
 }
 
-// form returns the canonical form of the perceiver's molecule: those of its
-// connected parts, sorted.
+// form returns the canonical form of the perceiver's molecule: the sorted forms of its connected
+// parts.
 func (c *canon) form(v *perceiver) string {
 	c.v = v
 	c.tries = 0
@@ -70,7 +69,7 @@ func (c *canon) form(v *perceiver) string {
 	return strings.Join(c.parts, "")
 }
 
-// collect makes the atoms connected to the first the part at hand.
+// collect makes the atoms that are connected to the first the current part.
 func (c *canon) collect(first int32) {
 	c.work.order = append(c.work.order[:0], first)
 	c.member[first] = true
@@ -84,7 +83,7 @@ func (c *canon) collect(first int32) {
 	}
 }
 
-// start describes atoms by what they are themselves.
+// start describes the atoms by their own properties.
 func (c *canon) start() {
 	atoms := c.v.m.Atoms
 	c.key = c.key[:0]
@@ -109,7 +108,7 @@ func (c *canon) start() {
 	}
 }
 
-// colours colours the atoms of the part at hand.
+// colours colours the atoms of the current part by these properties.
 func (c *canon) colours() {
 	compare := func(a, b int32) int { return slices.Compare(c.key[a][:], c.key[b][:]) }
 	slices.SortFunc(c.work.order, compare)
@@ -122,7 +121,7 @@ func (c *canon) colours() {
 	}
 }
 
-// refine splits classes by the colours of the neighbours and the bonds to them.
+// refine splits classes by the neighbours' colours and the bonds to them.
 func (c *canon) refine() {
 	v := c.v
 	p := &c.work
@@ -187,7 +186,7 @@ func (c *canon) class() (lo, hi int) {
 	return 0, 0
 }
 
-// single gives the k-th atom of a class a colour of its own, before the rest.
+// single gives the k-th atom of a class a colour of its own, before those of the class.
 func (c *canon) single(lo, hi, k int) {
 	p := &c.work
 	p.order[lo], p.order[k] = p.order[k], p.order[lo]
@@ -197,7 +196,7 @@ func (c *canon) single(lo, hi, k int) {
 	c.refine()
 }
 
-// search tries all choices from the partition at hand on.
+// search tries all choices from the current partition.
 func (c *canon) search(depth int) {
 	lo, hi := c.class()
 	if hi == 0 {
@@ -216,8 +215,8 @@ func (c *canon) search(depth int) {
 		c.work.set(&c.levels[2*depth])
 		c.single(lo, hi, k)
 		c.levels[2*depth+1].set(&c.work)
-		// Where taking the first atom of every class ends tells symmetric
-		// choices apart from others.
+		// Taking the first atom of every class leads to a description. Symmetric
+		// choices have equal ones.
 		for l, h := c.class(); h > 0; l, h = c.class() {
 			c.single(l, h, l)
 		}
@@ -234,8 +233,8 @@ func (c *canon) search(depth int) {
 	c.seen = c.seen[:mark]
 }
 
-// describe writes the molecule in the order of the partition, in which every
-// class is one atom, to c.buffer.
+// describe writes the molecule to c.buffer, in the order of the partition. Every class must have one
+// atom.
 func (c *canon) describe() {
 	v := c.v
 	m := c.v.m
@@ -273,8 +272,8 @@ func (c *canon) describe() {
 	c.buffer = w
 }
 
-// configuration returns the configuration of a double bond relative to the
-// neighbours that come first at both ends.
+// configuration returns the configuration of a double bond relative to the first neighbours at both
+// ends.
 func (c *canon) configuration(bond int32) bondStereo {
 	b := &c.v.m.Bonds[bond]
 	if b.stereo == noStereo {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// point is a place in space, or a vector.
+// point is a point in space, or a vector.
 type point [3]float64
 
 func (p point) minus(q point) point { return point{p[0] - q[0], p[1] - q[1], p[2] - q[2]} }
@@ -17,8 +17,8 @@ func (p point) cross(q point) point {
 	return point{p[1]*q[2] - p[2]*q[1], p[2]*q[0] - p[0]*q[2], p[0]*q[1] - p[1]*q[0]}
 }
 
-// findStereo takes the configurations of atoms and double bonds from the drawing, while all
-// hydrogens are still atoms.
+// findStereo sets the configurations of atoms and double bonds from the drawing, while all hydrogens
+// are still atoms.
 func (r *molfileReader) findStereo(v *perceiver) {
 	drawn := slices.ContainsFunc(r.places[1:], func(p point) bool { return p != r.places[0] })
 	if !drawn {
@@ -47,8 +47,8 @@ func tagOf(volume, tolerance float64) Chirality {
 	return Unspecified
 }
 
-// tagInSpace returns the tag of an atom by the volume that its first three neighbours span. It
-// has a fourth, or a hydrogen that is no atom, or is S or Se with a lone pair.
+// tagInSpace returns the tag of an atom by the volume that its first three neighbours span. The atom
+// must have a fourth neighbour or a hydrogen that is no atom, or be S or Se with a lone pair.
 func (r *molfileReader) tagInSpace(v *perceiver, i int32) Chirality {
 	const tolerance = 0.1 // Å³
 	links := v.of(i)
@@ -71,8 +71,8 @@ func (r *molfileReader) tagInSpace(v *perceiver, i int32) Chirality {
 	return tagOf(vectors[0].dot(vectors[1].cross(vectors[2])), tolerance)
 }
 
-// tagInPlane returns the tag of an atom at which wedges begin. Of four neighbours the first
-// wedge decides, of three all have to say the same.
+// tagInPlane returns the tag of an atom at which wedges begin. With four neighbours, the first wedge
+// decides. With three, all wedges must agree.
 func (r *molfileReader) tagInPlane(v *perceiver, i int32) Chirality {
 	tag := Unspecified
 	links := v.of(i)
@@ -96,14 +96,15 @@ func (r *molfileReader) tagInPlane(v *perceiver, i int32) Chirality {
 	return tag
 }
 
-// tagByWedge returns the tag of an atom by one of its links, which is a wedge or a dash: as seen
-// from its end, the others turn as they are drawn, or the other way round.
+// tagByWedge returns the tag of an atom by one of its links, which is a wedge or a dash. As seen from
+// the end of a wedge, the other links turn as they are drawn; as seen from that of a dash, they turn
+// the other way.
 func (r *molfileReader) tagByWedge(v *perceiver, i int32, wedged int) Chirality {
 	links := v.of(i)
 	if n := len(links); n < 3 || n > 4 {
 		return Unspecified
 	}
-	const straight = 178.0 / 180 * math.Pi // from here on two bonds are taken as one line
+	const straight = 178.0 / 180 * math.Pi // from this angle on, two bonds count as one line
 	angleOf := func(l link) float64 {
 		offset := r.places[l.atom].minus(r.places[i])
 		return math.Atan2(offset[1], offset[0])
@@ -128,11 +129,11 @@ func (r *molfileReader) tagByWedge(v *perceiver, i int32, wedged int) Chirality 
 	}
 	slices.SortStableFunc(turn, func(a, b other) int { return cmp.Compare(a.angle, b.angle) })
 	counter := r.drawn[links[wedged].bond] == wedge
-	// The fourth of three neighbours lies in the gap between the other two, behind the paper.
+	// With three neighbours, the fourth lies in the gap between the other two, behind the paper.
 	if len(turn) == 2 && turn[1].angle-turn[0].angle >= straight {
 		counter = !counter
 	}
-	// From the wedge and the others in their turn to the order of the links.
+	// Change from the order of the turn, the wedge first, to the order of the links.
 	odd := wedged%2 == 1
 	for k, o := range turn {
 		for _, p := range turn[:k] {
@@ -145,15 +146,14 @@ func (r *molfileReader) tagByWedge(v *perceiver, i int32, wedged int) Chirality 
 	return Clockwise
 }
 
-// directions gives single bonds beside double bonds the directions that say how these are
-// drawn.
+// directions gives the single bonds next to double bonds directions that describe the drawing.
 type directions struct {
-	candidate []bool  // of every bond: a double bond with a configuration
-	beside    []int32 // of every bond: how many candidates it stands beside
+	candidate []bool  // for every bond: whether it is a double bond with a configuration
+	beside    []int32 // for every bond: the number of neighbouring candidates
 	order     []int32
 }
 
-// set goes from double bond to double bond, and from each to those that share a single bond
+// set directs the bonds of all double bonds. From each, it goes on to those that share a single bond
 // with it. As in RDKit, it begins where most double bonds meet.
 func (d *directions) set(r *molfileReader, v *perceiver) {
 	m := v.m
@@ -205,7 +205,7 @@ func (d *directions) set(r *molfileReader, v *perceiver) {
 // mayDirect reports whether a bond may have a direction.
 func mayDirect(b *Bond) bool { return b.Type == Single || b.Type == Aromatic }
 
-// follow directs the bonds beside a double bond, and then those beside its neighbours.
+// follow directs the bonds next to a double bond, and then those next to its neighbours.
 func (d *directions) follow(r *molfileReader, v *perceiver, double int32) {
 	if !d.candidate[double] {
 		return
@@ -278,8 +278,8 @@ func (v *perceiver) outward(l link, atom int32) Direction {
 	return b.Direction
 }
 
-// flank returns the bond beside a double bond that says where its end is drawn, and the other
-// one, -1 if there is none. It is false where the drawing does not tell.
+// flank returns the bond that determines how an end of a double bond is drawn, and the other bond at
+// that end, -1 if there is none. It returns false if the drawing does not determine it.
 func (d *directions) flank(r *molfileReader, v *perceiver, end, double int32) (first, second link, ok bool) {
 	first, second = link{-1, -1}, link{-1, -1}
 	for _, l := range v.of(end) {
@@ -312,7 +312,7 @@ func (d *directions) flank(r *molfileReader, v *perceiver, end, double int32) (f
 	return first, second, true
 }
 
-// straight reports whether a neighbour lies on the line of the axis, within two degrees.
+// straight reports whether a neighbour lies on the line of the axis, to within two degrees.
 func (r *molfileReader) straight(atom, end int32, axis point) bool {
 	offset := r.places[atom].minus(r.places[end])
 	return offset.dot(axis) < -math.Cos(0.035)*math.Sqrt(offset.dot(offset)*axis.dot(axis))

@@ -7,8 +7,8 @@ type element struct {
 	symbol   string
 	outer    int8   // electrons of the outer shell
 	isotope  int16  // most common isotope
-	early    bool   // left in the periodic table: a positive charge takes a bond away
-	valences []int8 // allowed ones, ascending; anyValence means no bound
+	early    bool   // left in the periodic table: a positive charge removes a bond
+	valences []int8 // allowed valences, ascending; anyValence means no bound
 }
 
 // maxValence returns the largest allowed valence, or 0 or less for no bound.
@@ -21,14 +21,14 @@ const maxZ = 118
 
 // elements is the periodic table, by atomic number; 0 is the wildcard. The
 // valences, and the shells of elements far from organic chemistry, are model
-// parameters rather than facts: they are RDKit's (release 2026.09), because
-// what it accepts is to be accepted.
+// parameters rather than facts. They are RDKit's (release 2026.09), because
+// this package accepts what RDKit accepts.
 var elements = makeElements()
 
-// Symbol returns that of the element with an atomic number; * is number 0.
+// Symbol returns the symbol of the element with an atomic number; that of 0 is *.
 func Symbol(z int8) string { return elements[z].symbol }
 
-// bySymbol is the atomic number of "X" and "Xy" at [X][0] and [X][y]; 0 if there
+// bySymbol has the atomic numbers of "X" and "Xy" at [X][0] and [X][y], and 0 if there
 // is no such element. Letters count from 'A', second letters from 'a' = 1.
 var bySymbol = indexSymbols()
 
@@ -56,8 +56,8 @@ func makeElements() (table [maxZ + 1]element) {
 	for z := range table {
 		table[z] = element{symbol: symbols[z], isotope: isotopes[z], valences: []int8{anyValence}}
 	}
-	// Each period counts its outer electrons up; the shells of the transition
-	// metals end, and start again at 2, with zinc, cadmium and mercury.
+	// Outer electrons count up in each period. The shells of the transition metals
+	// are full, and start again at 2, with zinc, cadmium and mercury.
 	for _, row := range [...]struct{ from, to, electrons int8 }{
 		{1, 2, 1}, {3, 10, 1}, {11, 18, 1}, {19, 29, 1}, {30, 36, 2}, {37, 47, 1}, {48, 54, 2},
 		{55, 58, 1}, {59, 71, 3}, {72, 79, 4}, {80, 86, 2}, {87, 90, 1}, {91, 103, 3},
@@ -109,8 +109,8 @@ func indexSymbols() (index [26][27]int8) {
 	return index
 }
 
-// symbol returns the atomic number of a capital and a small letter, or of a capital alone
-// before 0; 0 if there is no such element.
+// symbol returns the atomic number of a capital and a small letter, where 0 stands for no small
+// letter. It returns 0 if there is no such element.
 func symbol(first, second byte) int8 {
 	switch {
 	case second == 0:
@@ -121,14 +121,14 @@ func symbol(first, second byte) int8 {
 	return bySymbol[first-'A'][second-'a'+1]
 }
 
-// metal reports whether atoms may give electrons to an element in a dative bond.
+// metal reports whether an element may accept electrons in a dative bond.
 func metal(z int8) bool {
 	return z > 2 && (z < 5 || z > 10) && (z < 14 || z > 18) && (z < 33 || z > 36) && (z < 52 || z > 54) &&
 		z != 85 && z != 86
 }
 
-// moreElectronegative is RDKit's approximation: more outer electrons, or as
-// many and a lighter atom.
+// moreElectronegative reports whether z1 is more electronegative than z2, by RDKit's approximation:
+// more outer electrons, or as many and a lighter atom.
 func moreElectronegative(z1, z2 int8) bool {
 	o1 := elements[z1].outer
 	o2 := elements[z2].outer

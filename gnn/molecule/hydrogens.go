@@ -1,11 +1,10 @@
 package molecule
 
 // removeHydrogens turns hydrogens that are written as atoms into counts at their
-// neighbours, and reports whether there were any. Those that say more than that stay
-// atoms: isotopes, hydrides, bridges between atoms, hydrogens without a neighbour or only
-// bound to hydrogens, wildcards or atoms of a chirality that is not
-// tetrahedral, and those whose direction defines the configuration of a double
-// bond. A tag keeps its meaning: the hydrogen now counts as the last neighbour.
+// neighbours, and reports whether there were any. Some hydrogens stay atoms: isotopes, hydrides,
+// bridges between atoms; hydrogens without a neighbour, or bound to hydrogens, wildcards or atoms
+// whose chirality is not tetrahedral; and hydrogens whose direction defines the configuration of a
+// double bond. A tag keeps its meaning, because a removed hydrogen counts as the last neighbour.
 func (v *perceiver) removeHydrogens() bool {
 	m := v.m
 	found := false
@@ -17,7 +16,7 @@ func (v *perceiver) removeHydrogens() bool {
 	if !found {
 		return false
 	}
-	// From last to first: what an earlier removal leaves behind matters.
+	// From last to first, because each removal depends on those before.
 	gone := resize(v.moved, len(m.Atoms)) // hydrogens removed so far
 	for i := int32(len(m.Atoms)) - 1; i >= 0; i-- {
 		if !v.keep[i] {
@@ -30,8 +29,8 @@ func (v *perceiver) removeHydrogens() bool {
 	return true
 }
 
-// leaveOut takes the atoms that are not in v.keep out of s, whose atoms and bonds are the
-// perceiver's molecule's, and renumbers the rest by v.moved.
+// leaveOut removes the atoms that are not in v.keep from s, a copy of the perceiver's molecule, and
+// sets v.moved to the new numbers.
 func (v *perceiver) leaveOut(s *Molecule) {
 	n := int32(0)
 	for i, k := range v.keep {
@@ -52,7 +51,7 @@ func (v *perceiver) leaveOut(s *Molecule) {
 	s.Atoms = compact(s.Atoms, v.keep)
 }
 
-// removable reports whether an atom is a hydrogen to be removed.
+// removable reports whether an atom is a hydrogen that becomes a count.
 func (v *perceiver) removable(i int32) bool {
 	a := &v.m.Atoms[i]
 	if a.Z != 1 || a.Isotope != 0 || v.degree(i) != 1 || a.Charge == -1 && !v.release2022 {
@@ -75,16 +74,16 @@ func (v *perceiver) removable(i int32) bool {
 
 func (a *Atom) nonTetrahedral() bool { return a.Chirality >= tagSquarePlanar }
 
-// fold takes hydrogen i from the graph.
+// fold turns hydrogen i into a count at its neighbour.
 func (v *perceiver) fold(i int32, gone []int32) {
 	m := v.m
 	bearer := v.of(i)[0]
 	bond := &m.Bonds[bearer.bond]
 	heavy := &m.Atoms[bearer.atom]
 	heavy.explicit++
-	behind := 0         // neighbours after the hydrogen, which it now moves behind
-	directed := false   // another single bond has a direction
-	var candidate *Bond // one that has none
+	behind := 0         // neighbours after the hydrogen, which moves behind them
+	directed := false   // whether another single bond has a direction
+	var candidate *Bond // a single bond without a direction
 	for _, l := range v.of(bearer.atom) {
 		if l.atom == i || gone[l.atom] != 0 {
 			continue
@@ -103,8 +102,7 @@ func (v *perceiver) fold(i int32, gone []int32) {
 	if behind%2 == 1 {
 		heavy.invert()
 	}
-	// The direction of the hydrogen's bond passes to the other substituent,
-	// which lies opposite.
+	// The bond to the other substituent, which lies opposite, gets the direction.
 	if bond.Direction != NoDirection && !directed && candidate != nil {
 		candidate.Direction = bond.Direction
 		if candidate.Begin == bearer.atom && bond.Begin == bearer.atom {

@@ -4,21 +4,21 @@ import "slices"
 
 // A kekuliser gives aromatic bonds the orders 1 and 2.
 type kekuliser struct {
-	system    []int32 // of every ring: the first ring of its system
-	members   []int32 // atoms of the system at hand
-	in        []bool  // of every atom: in the system
-	candidate []bool  // takes a double bond
+	system    []int32 // for every ring: the first ring of its system
+	members   []int32 // atoms of the current system
+	in        []bool  // for every atom: whether it is in the system
+	candidate []bool  // for every atom: whether it takes a double bond
 	trial     []bool  // candidates without some of the wildcards
-	wildcards []int32 // which may take a double bond or not
-	aliphatic []bool  // of every ring: no atom that is aromatic and in this ring alone
+	wildcards []int32 // atoms that may take a double bond or not
+	aliphatic []bool  // for every ring: whether no aromatic atom is in this ring alone
 
 	single []int32 // bonds
-	total  []int32 // of every atom: valence before
+	total  []int32 // for every atom: its valence before
 
 	outside []bool // atoms of the system that are not aromatic
 	done    []bool
-	open    []bool  // candidates without their double bond
-	order   []int32 // atoms in the order they were done
+	open    []bool  // candidates that still need a double bond
+	order   []int32 // atoms in the order in which they were done
 	queue   []int32
 	queued  []bool
 	double  []int32 // bonds
@@ -26,18 +26,17 @@ type kekuliser struct {
 	spare   []int32
 }
 
-// A choice is an atom that had several partners, and the link to the one taken.
+// A choice is an atom with several possible partners, and the link to the chosen one.
 type choice struct{ atom, link int32 }
 
 const (
-	mostRetries   = 100 // wrong choices that are corrected, as many as RDKit corrects
+	mostRetries   = 100 // corrections of wrong choices; RDKit's number
 	mostWildcards = 10  // wildcards of a ring system that are tried with and without a double bond
 )
 
-// kekulise turns aromatic bonds into single and double ones, and forgets what
-// was written as aromatic: it will be perceived anew. Ring systems are the
-// blocks of rings that share bonds; each must have a double bond for every atom
-// that is short of one.
+// kekulise turns aromatic bonds into single and double ones, and forgets what was written as
+// aromatic, because it will be perceived anew. A ring system is a set of rings that share bonds. In
+// each system, every atom that lacks a bond must get a double bond.
 func (v *perceiver) kekulise() *problem {
 	m := v.m
 	k := &v.kekule
@@ -70,7 +69,7 @@ func (v *perceiver) kekulise() *problem {
 			return atomProblem(int32(i), "an aromatic atom outside of rings")
 		}
 		a.Aromatic = false
-		// The hydrogen of [nH] is implicit from now on.
+		// From here on, the hydrogen of [nH] is implicit.
 		if (a.Z == 7 || a.Z == 15) && a.Charge == 0 && a.explicit == 1 {
 			a.fixed = false
 			a.explicit = 0
@@ -89,14 +88,13 @@ func (v *perceiver) kekulise() *problem {
 	return nil
 }
 
-// ringSystems joins rings that share bonds. A system is named by its first
-// ring.
+// ringSystems joins rings that share bonds. The first ring of a system identifies it.
 func (v *perceiver) ringSystems() {
 	k := &v.kekule
 	s := &v.rings
 	n := s.count()
 	k.system = k.system[:0]
-	ringOf := resize(k.spare, len(v.m.Bonds)) // 1 + the first ring of a bond
+	ringOf := resize(k.spare, len(v.m.Bonds)) // for every bond: 1 + its first ring
 	k.spare = ringOf
 	find := func(r int32) int32 {
 		for k.system[r] != r {
@@ -121,6 +119,7 @@ func (v *perceiver) ringSystems() {
 	}
 }
 
+// kekuliseSystem places the double bonds of a ring system.
 func (v *perceiver) kekuliseSystem(system int32) *problem {
 	m := v.m
 	k := &v.kekule
@@ -145,8 +144,8 @@ func (v *perceiver) kekuliseSystem(system int32) *problem {
 	if !relevant || wildcardsOnly {
 		return nil
 	}
-	// Where there is a choice, it falls as RDKit's does if the search starts
-	// there too: at the first atom that no chain to another ring begins at.
+	// The search starts where RDKit's does, so that it makes the same choices: at the first atom
+	// without a chain to another ring.
 	first := -1
 	for place, a := range k.members {
 		if v.moved[a] == 2 && (first < 0 || a < k.members[first]) {
@@ -160,7 +159,7 @@ func (v *perceiver) kekuliseSystem(system int32) *problem {
 	if v.match(k.candidate) {
 		return nil
 	}
-	// Wildcards took part; now leave out some of them.
+	// All wildcards took part. Try again without some of them.
 	if n := len(k.wildcards); n > 0 && n <= mostWildcards {
 		for set := 1; set < 1<<n; set++ {
 			for i := range m.Bonds {
@@ -185,8 +184,8 @@ func (v *perceiver) kekuliseSystem(system int32) *problem {
 		"the aromatic ring system of this atom has no Kekulé structure: its double bonds cannot be placed")
 }
 
-// markCandidates finds the atoms of the system that need a double bond, and
-// makes its aromatic bonds single. Atoms that are not aromatic take no part.
+// markCandidates finds the atoms of the system that need a double bond, and makes its aromatic bonds
+// single. It ignores atoms that are not aromatic.
 func (v *perceiver) markCandidates() {
 	m := v.m
 	k := &v.kekule
@@ -245,8 +244,8 @@ func (v *perceiver) markCandidates() {
 	}
 }
 
-// wantsDouble reports whether an atom with the given number of bonds, aromatic
-// ones counted as single, is one short of an allowed valence.
+// wantsDouble reports whether an atom lacks one bond to an allowed valence. bonds counts its bonds,
+// aromatic ones as single.
 func (v *perceiver) wantsDouble(i, bonds int32) bool {
 	a := &v.m.Atoms[i]
 	e := &elements[a.Z]
@@ -266,13 +265,13 @@ func (v *perceiver) wantsDouble(i, bonds int32) bool {
 	if degree+radicals >= allowed {
 		return false
 	}
-	// The second case would make the atom a radical.
+	// In the second case, the atom would be a radical.
 	return allowed == bonds+1+radicals || radicals == 0 && a.fixed && allowed == bonds+2
 }
 
-// match gives every candidate of the system a double bond to a neighbouring
-// candidate, going from atom to neighbours and correcting up to mostRetries
-// choices that turn out wrong. If it fails, it leaves no double bonds behind.
+// match gives every candidate of the system a double bond to a neighbouring candidate, and reports
+// whether it could. It searches breadth first and corrects up to mostRetries wrong choices. If it
+// fails, it places no double bonds.
 func (v *perceiver) match(candidates []bool) bool {
 	m := v.m
 	k := &v.kekule
@@ -350,8 +349,8 @@ func (v *perceiver) match(candidates []bool) bool {
 	}
 }
 
-// partner returns the first link of an atom, not before the given one, to a
-// neighbour that could share a double bond with it, or -1.
+// partner returns the first link of an atom, from the given one on, to a neighbour that could share a
+// double bond with it. It returns -1 if there is none.
 func (v *perceiver) partner(atom, link int32) int32 {
 	m := v.m
 	k := &v.kekule
@@ -365,8 +364,8 @@ func (v *perceiver) partner(atom, link int32) int32 {
 	return -1
 }
 
-// retract goes back to the last choice: the atoms since then are queued again
-// and lose the double bonds among them.
+// retract goes back to the last choice. It queues the later atoms again and removes the double bonds
+// among them.
 func (v *perceiver) retract(head int) {
 	m := v.m
 	k := &v.kekule

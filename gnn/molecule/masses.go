@@ -10,13 +10,13 @@ import (
 //go:embed elements.txt
 var elementsText string
 
-// Element is what is known of an element beyond its symbol and valences. That of a wildcard is
+// Element has properties of an element beyond its symbol and valences. The Element of a wildcard is
 // zero.
 type Element struct {
 	Outer  int     // electrons of the outer shell
 	Weight float64 // standard atomic weight, daltons
 	Exact  float64 // mass of the most common isotope, daltons
-	Radius float64 // in bonds, Å
+	Radius float64 // bond radius, Å
 
 	isotopes map[uint16]float64
 }
@@ -51,8 +51,8 @@ var readElements = sync.OnceValue(func() *[maxZ + 1]Element {
 	return table
 })
 
-// Mass returns the mass of an atom without its hydrogens, in daltons: that of its isotope, and
-// of an isotope that is not known the mass number; without one the standard atomic weight.
+// Mass returns the mass of an atom without its hydrogens, in daltons: the mass of its isotope, or the
+// mass number if the isotope is not listed. Without an isotope, it is the standard atomic weight.
 func (a *Atom) Mass() float64 {
 	e := ElementOf(a.Z)
 	if a.Isotope == 0 || a.Z == 0 {

@@ -10,26 +10,26 @@ import (
 
 // LineError says why a molfile is not a molecule.
 type LineError struct {
-	Line   int // 1-based, of the molfile
+	Line   int // of the molfile, from 1
 	Reason string
 }
 
 // Error returns "molecule: line: reason".
 func (e *LineError) Error() string { return fmt.Sprintf("molecule: line %d: %s", e.Line, e.Reason) }
 
-// ParseMolfile reads one molecule from a molfile in the versions V2000 or V3000, up to its line
-// M  END, as RDKit's MolFromMolBlock does. Elements, charges, isotopes, radicals and valences
-// of atoms are read, single, double, triple, aromatic (4) and dative (9) bonds, and hydrogens
-// that are atoms are treated as in SMILES. D and T are isotopes of hydrogen; *, R, R# and R1 to R99 are
-// wildcards. Queries are refused: lists of atoms, bonds of several orders and the like.
+// ParseMolfile reads one molecule from a molfile in version V2000 or V3000, up to its line M  END, as
+// RDKit's MolFromMolBlock does. It reads elements, charges, isotopes, radicals and valences of
+// atoms, and single, double, triple, aromatic (4) and dative (9) bonds. Hydrogens that are atoms
+// are treated as in SMILES. D and T are isotopes of hydrogen; *, R, R# and R1 to R99 are wildcards.
+// Queries are refused: lists of atoms, bonds of several orders and the like.
 //
-// Configurations are taken from the coordinates: in two dimensions those of atoms from wedges,
-// in three those of atoms with four neighbours or a hydrogen that is no atom; of double bonds
-// always, unless the bond is crossed or has a wavy one beside it. The file's own parities are
-// not read, nor is its chiral flag, nor groups of relative configurations; centres that are not
-// tetrahedral have none. Repeating units count once.
+// Configurations come from the coordinates. In two dimensions, wedges give those of atoms. In three
+// dimensions, atoms with four neighbours, or three and a hydrogen that is no atom, have
+// configurations. A double bond has one unless it is crossed or next to a wavy bond. Parities, the
+// chiral flag and groups of relative configurations are ignored. Centres that are not tetrahedral
+// have no configuration. Repeating units count once.
 //
-// The molecule is the parser's own, as that of [Parser.Parse]. An error is a [*LineError].
+// The molecule belongs to the parser, like that of [Parser.Parse]. An error is a [*LineError].
 func (p *Parser) ParseMolfile(text string) (*Molecule, error) {
 	r := &p.molfile
 	v := &p.perceiver
@@ -52,12 +52,12 @@ type molfileReader struct {
 	line int // number of the last line
 
 	mol     Molecule
-	lines   []int32 // of every atom
+	lines   []int32 // for every atom
 	places  []point
-	valence []int8  // of every atom, as written; 0 if it is not
-	drawn   []drawn // of every bond
+	valence []int8  // for every atom, as written; 0 if it is not
+	drawn   []drawn // for every bond
 	numbers map[string]int32
-	charged bool // a line of charges or radicals has been read
+	charged bool // whether a line of charges or radicals has been read
 
 	directions directions
 }
@@ -72,7 +72,7 @@ const (
 	crossed       // a double bond of unknown configuration
 )
 
-// bondOrders are the orders by their numbers in a molfile.
+// bondOrders has the orders by their numbers in a molfile.
 var bondOrders = map[int]BondType{
 	1: Single,
 	2: Double,
@@ -81,7 +81,7 @@ var bondOrders = map[int]BondType{
 	9: Dative,
 }
 
-// queryBonds are the other numbers.
+// queryBonds describes the other numbers.
 var queryBonds = map[int]string{
 	5: "single or double",
 	6: "single or aromatic",
@@ -103,7 +103,7 @@ func (r *molfileReader) next() (string, bool) {
 	return strings.TrimSuffix(line, "\r"), true
 }
 
-// read parses the text into atoms, bonds and what is drawn.
+// read parses the text into atoms, bonds and the marks of the drawing.
 func (r *molfileReader) read(text string) *problem {
 	r.rest = text
 	r.line = 0
@@ -151,12 +151,12 @@ func (r *molfileReader) read(text string) *problem {
 	return nil
 }
 
-// field returns the bytes from begin to end of a line, without blanks around them.
+// field returns the bytes from begin to end of a line, without surrounding blanks.
 func field(line string, begin, end int) string {
 	return strings.TrimSpace(line[min(begin, len(line)):min(end, len(line))])
 }
 
-// number reads a whole number in columns of a line; blank is 0.
+// number reads an integer in columns of a line; blank is 0.
 func (r *molfileReader) number(line string, begin, end int, name string, least, largest int) (int, *problem) {
 	return r.whole(field(line, begin, end), name, least, largest)
 }
@@ -203,7 +203,7 @@ func (r *molfileReader) add(a Atom, place point, valence int) *problem {
 	return nil
 }
 
-// element sets the element by its symbol in a molfile.
+// element sets the element of an atom from its symbol in a molfile.
 func (r *molfileReader) element(a *Atom, text string) *problem {
 	switch text {
 	case "*", "R", "R#":
@@ -220,7 +220,7 @@ func (r *molfileReader) element(a *Atom, text string) *problem {
 	}
 	if digits, ok := strings.CutPrefix(text, "R"); ok && len(digits) <= 2 {
 		if n, err := strconv.ParseUint(digits, 10, 8); err == nil {
-			a.Isotope = uint16(n) // as RDKit has it
+			a.Isotope = uint16(n) // as in RDKit
 			return nil
 		}
 	}
@@ -242,7 +242,7 @@ func (r *molfileReader) element(a *Atom, text string) *problem {
 	return nil
 }
 
-// radical sets the unpaired electrons by the number of a molfile.
+// radical sets the unpaired electrons from the code of a molfile.
 func (a *Atom) radical(n int) { a.radicals = [...]int8{0, 2, 1, 2}[n] }
 
 func (r *molfileReader) bond(order int, begin, end string, d drawn) *problem {
@@ -406,7 +406,7 @@ func (r *molfileReader) property(kind, line string) *problem {
 	return nil
 }
 
-// set gives an atom a charge, an isotope or unpaired electrons.
+// set sets the charge, the isotope or the unpaired electrons of an atom.
 func (r *molfileReader) set(a *Atom, kind, text string) *problem {
 	switch kind {
 	case "CHG":
@@ -425,7 +425,7 @@ func (r *molfileReader) set(a *Atom, kind, text string) *problem {
 	return err
 }
 
-// next3000 returns a line in version V3000 that may go on in others, without what it begins with.
+// next3000 returns a line of version V3000 without its prefix, joined with its continuation lines.
 func (r *molfileReader) next3000() (string, *problem) {
 	var whole string
 	for {
@@ -481,7 +481,7 @@ func (r *molfileReader) read3000() *problem {
 	}
 }
 
-// split3000 returns the words of a line; blanks within quotes or brackets separate none.
+// split3000 returns the words of a line. Blanks within quotes or brackets do not separate words.
 func split3000(line string) (words []string) {
 	depth := 0
 	quoted := false
@@ -591,7 +591,7 @@ func (r *molfileReader) bond3000(words []string) *problem {
 	return r.bond(order, ends[0], ends[1], d)
 }
 
-// finish completes the atoms, once all bonds are known to v.
+// finish completes the atoms. v must know all bonds.
 func (r *molfileReader) finish(v *perceiver) *problem {
 	bonded := make(map[[2]int32]bool, len(r.mol.Bonds))
 	for i := range r.mol.Bonds {

@@ -2,12 +2,12 @@ package molecule
 
 // Scaffold returns the identity of a molecule's Bemis–Murcko scaffold: two
 // molecules have the same scaffold exactly if the strings are equal. A scaffold
-// is the rings, the chains between them and what is bound to either by a double
-// bond, with the stereocentres that are left; that of a molecule without rings
-// is the empty string. The string is a canonical form and not meant to be read.
+// has the rings, the chains between them and what is bound to either by a double
+// bond, with the remaining stereocentres. Without rings, the string is empty. It is
+// a canonical form and not meant to be read.
 //
-// It is the scaffold that RDKit's MurckoScaffoldSmiles(includeChirality=True)
-// names, which Hu et al. split data sets by.
+// The scaffold is that of RDKit's MurckoScaffoldSmiles(includeChirality=True), by
+// which Hu et al. split data sets.
 //
 //	G. W. Bemis, M. A. Murcko, The properties of known drugs. 1. Molecular
 //	frameworks, J. Med. Chem. 39 (1996) 2887–2893.
@@ -26,15 +26,14 @@ func (p *Parser) Scaffold(m *Molecule) string {
 	return p.canon.form(v)
 }
 
-// Canonical returns the identity of a molecule, by the definition of [Parser.Scaffold] for
-// the whole of it: with isotopes, charges, stereocentres and the directions of bonds.
+// Canonical returns the identity of a whole molecule in the form of [Parser.Scaffold], with isotopes,
+// charges, stereocentres and the directions of bonds.
 func (p *Parser) Canonical(m *Molecule) string {
 	p.perceiver.reset(m)
 	return p.canon.form(&p.perceiver)
 }
 
-// murcko copies the scaffold of the perceiver's molecule to s and reports
-// whether there is one.
+// murcko copies the scaffold of the perceiver's molecule to s, and reports whether there is one.
 func (v *perceiver) murcko(s *Molecule) bool {
 	m := v.m
 	n := len(m.Atoms)
@@ -64,7 +63,7 @@ func (v *perceiver) murcko(s *Molecule) bool {
 				break
 			}
 			// The neighbour loses a substituent. An aromatic nitrogen gets a
-			// hydrogen for it; others get as many as fit.
+			// hydrogen instead; other atoms get as many as fit.
 			a := &s.Atoms[l.atom]
 			switch {
 			case a.Aromatic && (a.Z != 6 || a.Charge == 1):
@@ -80,9 +79,8 @@ func (v *perceiver) murcko(s *Molecule) bool {
 	return true
 }
 
-// peel takes off atoms with a single neighbour, one after another. What stays,
-// v.core, is in rings or between them; v.moved are the degrees among these, and
-// v.queue are the others.
+// peel removes atoms with a single neighbour, one after another. v.core marks the remaining atoms,
+// which are in rings or between rings, v.moved has their degrees, and v.queue the other atoms.
 func (v *perceiver) peel() {
 	n := len(v.m.Atoms)
 	v.core = resize(v.core, n)

@@ -8,13 +8,13 @@ import (
 )
 
 // MaxAtoms bounds the atoms of one molecule, including hydrogens that are written
-// as atoms. The syntax is read in linear time; perception takes little more for real
-// molecules, and the bound keeps it to seconds for the worst of strings.
+// as atoms. The syntax is read in linear time. Perception takes little more for real
+// molecules, and the bound keeps it to seconds for the worst strings.
 const MaxAtoms = 4096
 
-// A smilesReader reads the syntax of SMILES: one pass over the bytes, a stack
-// for the branches and a table of open rings. It knows no chemistry except the
-// parity of stereocentres, which depends on how the string was written.
+// A smilesReader reads the syntax of SMILES in one pass over the bytes, with a
+// stack for the branches and a table of open rings. The only chemistry it knows is
+// the parity of stereocentres, which depends on how the string is written.
 type smilesReader struct {
 	text string
 	pos  int
@@ -22,15 +22,15 @@ type smilesReader struct {
 	extension bool // only an extension, if anything, follows the text and a blank
 
 	mol       Molecule
-	columns   []int32 // of every atom
-	degree    []int32 // of every atom, without the bonds that close rings
+	columns   []int32 // for every atom
+	degree    []int32 // for every atom, without the bonds that close rings
 	branches  []branch
 	closures  []closure
 	digits    []digit
-	lastDigit []int32 // of every atom: its last element of digits, or -1
+	lastDigit []int32 // for every atom: its last element of digits, or -1
 	order     []int32 // closures by ring number
 
-	open map[int32]int32 // 1 + the closure that a ring number is open for
+	open map[int32]int32 // for every open ring number: 1 + its closure
 }
 
 type branch struct {
@@ -38,8 +38,7 @@ type branch struct {
 	column int
 }
 
-// bondSpec is a bond as written. Without an order it is single or aromatic,
-// depending on its atoms.
+// bondSpec is a bond as written. Without an order, it is single or aromatic, depending on its atoms.
 type bondSpec struct {
 	typ     BondType
 	ordered bool
@@ -48,8 +47,7 @@ type bondSpec struct {
 	backward bool // a dative bond from the second atom to the first
 }
 
-// A closure is a pair of equal ring numbers, the second still to come if
-// end < 0.
+// A closure is a pair of equal ring numbers. The second has not been read if end < 0.
 type closure struct {
 	number       int32
 	begin, end   int32 // atoms
@@ -61,10 +59,10 @@ type closure struct {
 // A digit is the use of a ring number at an atom.
 type digit struct {
 	closure int32
-	before  int32 // the atom's digit before, or -1
+	before  int32 // the previous digit of the atom, or -1
 }
 
-// What may come next.
+// An expectation says what may come next.
 type expectation int8
 
 const (
@@ -74,8 +72,8 @@ const (
 	afterAtoms                    // anything
 )
 
-// read parses the string. The molecule is the reader's own; refuseRepeats and
-// settleTags, which need its adjacency, are still to do.
+// read parses the string. The molecule belongs to the reader. The caller must still run refuseRepeats
+// and settleTags, which need its adjacency.
 func (r *smilesReader) read(smiles string) (*Molecule, *problem) {
 	r.reset(smiles)
 	if err := r.chain(); err != nil {
@@ -123,8 +121,8 @@ func beforeBlank(text string) string {
 	return text
 }
 
-// isExtension reports whether the text behind a SMILES is none, or begins with an extension
-// of CXSMILES, which stands between two bars.
+// isExtension reports whether the text after a SMILES is empty or begins with an extension of
+// CXSMILES, which stands between two bars.
 func isExtension(text string) bool {
 	extension, bar := strings.CutPrefix(text, "|")
 	return text == "" || bar && strings.Contains(extension, "|")
@@ -296,8 +294,7 @@ func (r *smilesReader) makeBond(begin, end int32, s bondSpec) Bond {
 	return b
 }
 
-// ringNumber reads a ring number at the atom: the beginning of a ring bond, or
-// its end.
+// ringNumber reads a ring number at the atom, which opens or closes a ring bond.
 func (r *smilesReader) ringNumber(atom int32, bond bondSpec) *problem {
 	start := r.pos
 	number, err := r.number()
@@ -360,9 +357,8 @@ func (r *smilesReader) number() (int32, *problem) {
 	return 0, r.problem(r.pos, "%% is not followed by a ring number: %%10 to %%99 or %%(0) to %%(99999)")
 }
 
-// adjustLateDigit inverts the tag of an atom whose ring number comes after a
-// branch, C(F)1, and so later in the order of neighbours than settleTags
-// assumes.
+// adjustLateDigit inverts the tag of an atom whose ring number comes after a branch, as in C(F)1,
+// and so later in the order of neighbours than settleTags assumes.
 func (r *smilesReader) adjustLateDigit(atom int32) {
 	if int(atom) == len(r.mol.Atoms)-1 {
 		return
@@ -391,7 +387,7 @@ func (r *smilesReader) closeRings() *problem {
 			return r.problem(c.column, "ring %d is not closed", c.number)
 		}
 	}
-	// Digits refer to closures by position, so it is an order that is sorted.
+	// Digits refer to closures by position, so closures stay in place and their order is sorted.
 	r.order = r.order[:0]
 	for i := range r.closures {
 		r.order = append(r.order, int32(i))
@@ -402,7 +398,7 @@ func (r *smilesReader) closeRings() *problem {
 	for _, i := range r.order {
 		c := &r.closures[i]
 		c.bond = int32(len(r.mol.Bonds))
-		// The first symbol counts, unless it is missing or only a direction.
+		// The first symbol counts unless it is missing or only a direction.
 		if c.first.ordered {
 			if c.first.dir == NoDirection {
 				c.first.dir = c.later.dir.reversed()
@@ -418,7 +414,7 @@ func (r *smilesReader) closeRings() *problem {
 	return nil
 }
 
-// refuseRepeats finds ring bonds between atoms that are bound already. n is the
+// refuseRepeats fails for ring bonds between atoms that are bonded already. n is the
 // adjacency of the molecule.
 func (r *smilesReader) refuseRepeats(n *adjacency) *problem {
 	if len(r.closures) == 0 {
@@ -439,10 +435,10 @@ func (r *smilesReader) refuseRepeats(n *adjacency) *problem {
 	return nil
 }
 
-// settleTags turns the tags, which refer to the neighbours in the order of the
-// string, into tags that refer to them in the order of the bonds. The two
-// differ where an atom closes rings: its ring numbers stand before its
-// branches, but their bonds come after all others.
+// settleTags makes the tags, which refer to the neighbours in the order of the
+// string, refer to them in the order of the bonds. The two orders differ where an
+// atom closes rings: its ring numbers stand before its branches, but their bonds
+// come after all others.
 func (r *smilesReader) settleTags(n *adjacency) {
 	for i := range r.mol.Atoms {
 		a := &r.mol.Atoms[i]
@@ -465,9 +461,9 @@ func (r *smilesReader) settleTags(n *adjacency) {
 			branches--
 		}
 		inversions += rings * branches
-		// With three neighbours a hydrogen or a lone pair is the fourth. At the
-		// beginning of a string the hydrogen comes after the atom, not before
-		// it; and a lone pair counts as the last neighbour beside a ring number.
+		// With three neighbours, a hydrogen or a lone pair is the fourth. At the
+		// beginning of a string, the hydrogen comes after the atom, not before
+		// it. Next to a ring number, a lone pair counts as the last neighbour.
 		if len(links) == 3 {
 			saturated := !slices.ContainsFunc(links, func(l link) bool {
 				return r.mol.Bonds[l.bond].Type != Single
@@ -482,7 +478,7 @@ func (r *smilesReader) settleTags(n *adjacency) {
 	}
 }
 
-// atom reads an atom, within brackets or not.
+// atom reads an atom, in brackets or not.
 func (r *smilesReader) atom() (Atom, *problem) {
 	c := r.text[r.pos]
 	if c == '[' {
@@ -537,7 +533,7 @@ func (r *smilesReader) bracket() (Atom, *problem) {
 	if err := r.symbol(&a); err != nil {
 		return a, err
 	}
-	// A hydrogen has no tag in SMILES as RDKit reads it.
+	// RDKit reads no tag of a hydrogen.
 	if a.Z != 1 {
 		if err := r.tag(&a); err != nil {
 			return a, err
@@ -661,7 +657,7 @@ func systematicSymbol(c byte) int8 {
 	return 0
 }
 
-// classes are the extended chirality classes and how many permutations each has.
+// classes has the extended chirality classes with their numbers of permutations.
 var classes = [...]struct {
 	name         string
 	tag          Chirality

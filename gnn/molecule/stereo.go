@@ -25,22 +25,21 @@ const (
 	stereoZ
 )
 
-// smallestStereoRing is the size from which on a double bond in a ring can have
-// two configurations.
+// smallestStereoRing is the smallest ring in which a double bond can have two configurations.
 const smallestStereoRing = 8
 
-// A stereo decides which tags and directions mean something.
+// A stereo has the memory for deciding which tags and directions are meaningful.
 type stereo struct {
-	rank    []int32 // of every atom, dense from 0
+	rank    []int32 // for every atom, dense from 0
 	key     []int64
 	order   []int32 // atoms by rank
 	scratch []int32
-	listPtr []int32 // of every atom: its neighbours' ranks, as compared
+	listPtr []int32 // for every atom: its neighbours' ranks, as compared
 	list    []int32
 
 	toClear   []bool
-	candidate []int8 // of every atom: for ring stereo, 0 unknown, 1 no, 2 yes
-	paired    []bool // atoms whose tag means something relative to another's in the ring system
+	candidate []int8 // for every atom: a ring centre? 0 unknown, 1 no, 2 yes
+	paired    []bool // atoms whose tag is meaningful relative to another's in the ring system
 	seenAtom  []bool
 	usedAtom  []bool
 	seenBond  []bool
@@ -48,8 +47,8 @@ type stereo struct {
 	rings     []int32 // of an atom
 }
 
-// dropFlatTags removes tags from atoms that are not tetrahedral, or have too
-// many or too few neighbours for the class of their chirality.
+// dropFlatTags removes tags from atoms that are not tetrahedral, or whose number of neighbours does
+// not fit the class of their chirality.
 func (v *perceiver) dropFlatTags() {
 	for i := range v.m.Atoms {
 		a := &v.m.Atoms[i]
@@ -76,12 +75,12 @@ func (v *perceiver) dropFlatTags() {
 
 // cleanStereo removes the tags of atoms that are not stereocentres and the
 // directions of bonds that define no double bond, as RDKit's legacy algorithm
-// does. An atom is a stereocentre if its neighbours differ in rank; ranks are
-// refined by what has been found until nothing changes. A ring atom with two
-// equal neighbours in the ring keeps its tag if there is another such atom.
+// does. An atom is a stereocentre if its neighbours differ in rank. Configurations
+// that are found refine the ranks until nothing changes. A ring atom with two equal
+// neighbours in the ring keeps its tag if there is another such atom.
 //
-// possible tells it to go on refining for the sake of centres without a tag
-// too. RDKit does so when it reads a molecule, but not when it writes one.
+// With possible, possible centres without a tag also make it refine. RDKit does so
+// when it reads a molecule, but not when it writes one.
 func (v *perceiver) cleanStereo(possible bool) {
 	m := v.m
 	s := &v.stereo
@@ -105,7 +104,7 @@ func (v *perceiver) cleanStereo(possible bool) {
 			continue
 		}
 		a.Chirality = Unspecified
-		// The hydrogen in [C@H] was written for the sake of the tag.
+		// The hydrogen in [C@H] was written only for the tag.
 		if a.explicit == 1 && a.Charge == 0 && !a.Aromatic {
 			a.explicit = 0
 			a.fixed = false
@@ -126,8 +125,8 @@ func (v *perceiver) cleanStereo(possible bool) {
 	}
 }
 
-// code gives codes to the atoms, if it is to, and to the double bonds whose neighbours differ. If
-// only the tagged atoms count, ranks are refined no further than their codes need.
+// code gives codes to the double bonds whose neighbours differ, and with atoms also to such atoms.
+// With onlyTagged, it refines ranks no further than the codes of tagged atoms need.
 func (v *perceiver) code(atoms, possible, onlyTagged bool) {
 	m := v.m
 	s := &v.stereo
@@ -154,9 +153,9 @@ func (v *perceiver) code(atoms, possible, onlyTagged bool) {
 	}
 }
 
-// StereoCentres counts the atoms of a molecule whose neighbours differ in rank, so that they are
-// stereocentres, and those among them that have no tag. Centres that are some only relative to
-// others in their ring are not counted, as RDKit does not count them.
+// StereoCentres counts the stereocentres of a molecule, which are the atoms whose neighbours differ
+// in rank, and those among them that have no tag. As in RDKit, atoms that are centres only relative
+// to others in their ring do not count.
 func (p *Parser) StereoCentres(m *Molecule) (centres, untagged int) {
 	v := &p.perceiver
 	s := &p.scaffold
@@ -201,8 +200,8 @@ func (v *perceiver) neighboursDiffer(i int32) bool {
 	return true
 }
 
-// clearDirections removes the directions of an atom's bonds, those excepted
-// that define a double bond of the atom at their other end.
+// clearDirections removes the directions of an atom's bonds, except those that define a double bond
+// of the atom at their other end.
 func (v *perceiver) clearDirections(atom int32) {
 	m := v.m
 	for _, l := range v.of(atom) {
@@ -231,15 +230,14 @@ func (v *perceiver) hasDirected(atom int32) bool {
 	})
 }
 
-// rankAtoms ranks the atoms by element, isotope and atom map number, and then
-// by their surroundings, as refine does.
+// rankAtoms ranks the atoms by element, isotope and atom map number, and then refines the ranks.
 func (v *perceiver) rankAtoms(onlyTagged bool) (enough bool) {
 	s := &v.stereo
 	s.key = s.key[:0]
 	for i := range v.m.Atoms {
 		a := &v.m.Atoms[i]
-		// An isotope ranks by its difference to the most common one, above the
-		// natural element if it is not lighter.
+		// An isotope ranks by its difference from the most common one. It ranks above
+		// the natural element unless it is lighter.
 		mass := int64(0)
 		if a.Isotope != 0 {
 			mass = int64(a.Isotope) - int64(elements[a.Z].isotope)
@@ -258,7 +256,7 @@ func (v *perceiver) rankAtoms(onlyTagged bool) (enough bool) {
 	return v.refine(onlyTagged)
 }
 
-// rankByKey sets the ranks to those of the keys.
+// rankByKey ranks the atoms by their keys.
 func (v *perceiver) rankByKey() {
 	s := &v.stereo
 	n := len(v.m.Atoms)
@@ -277,9 +275,9 @@ func (v *perceiver) rankByKey() {
 	}
 }
 
-// refine ranks atoms of equal rank by the ranks of their neighbours, highest
-// first, each counted twice its bond order, then by their hydrogens; until
-// every rank is distinct or nothing changes, or, if only the tagged atoms count, ranks are enough for them.
+// refine ranks atoms of equal rank by the ranks of their neighbours, highest first and each as often
+// as twice the bond order, and then by their hydrogens. It stops when all ranks differ or nothing
+// changes. With onlyTagged, it stops, and returns true, when all tagged atoms are centres.
 func (v *perceiver) refine(onlyTagged bool) (enough bool) {
 	m := v.m
 	s := &v.stereo
@@ -331,8 +329,8 @@ func (v *perceiver) refine(onlyTagged bool) (enough bool) {
 	return false
 }
 
-// taggedAreCentres reports whether every tagged atom has neighbours of different ranks. Refining
-// keeps the order of what differs, and with it the codes.
+// taggedAreCentres reports whether every tagged atom has neighbours of different ranks. Further
+// refinement keeps the order of different ranks, and with it the codes.
 func (v *perceiver) taggedAreCentres() bool {
 	for i := range v.m.Atoms {
 		if v.m.Atoms[i].Chirality != Unspecified &&
@@ -343,7 +341,7 @@ func (v *perceiver) taggedAreCentres() bool {
 	return true
 }
 
-// endOfList is less than all that a list contains.
+// endOfList is less than every element of a list.
 const endOfList = -1
 
 func (s *stereo) compareLists(a, b int32) int {
@@ -359,8 +357,8 @@ func compareLists[T int32 | int64](x, y []T) int {
 	return 0
 }
 
-// listNeighbours appends to the list what an atom is compared by: 1 + the rank
-// of its neighbours, and 0 for hydrogens.
+// listNeighbours appends the elements by which an atom is compared: 1 + the rank of each neighbour,
+// and 0 for each hydrogen.
 func (v *perceiver) listNeighbours(atom int32) {
 	m := v.m
 	s := &v.stereo
@@ -368,7 +366,7 @@ func (v *perceiver) listNeighbours(atom int32) {
 	for _, l := range v.of(atom) {
 		b := &m.Bonds[l.bond]
 		times := halves[b.Type]
-		// The bonds of phosphates and the like are all alike.
+		// All bonds of phosphates and the like count the same.
 		if b.Type == Double && m.Atoms[l.atom].Z == 15 {
 			if d := v.degree(l.atom); d == 3 || d == 4 {
 				times = 1
@@ -390,7 +388,7 @@ func (v *perceiver) listNeighbours(atom int32) {
 	}
 }
 
-// refineByCodes refines the ranks by the configurations found so far.
+// refineByCodes refines the ranks by the configurations that have been found.
 func (v *perceiver) refineByCodes() {
 	m := v.m
 	s := &v.stereo
@@ -412,9 +410,8 @@ func (v *perceiver) refineByCodes() {
 	v.refine(false)
 }
 
-// codeAtoms gives a code to every tagged atom whose neighbours differ in rank.
-// It returns whether there are possible centres without one, and whether any
-// was found.
+// codeAtoms gives a code to every tagged atom whose neighbours differ in rank. left reports whether
+// possible centres have no code, and changed whether an atom got one.
 func (v *perceiver) codeAtoms(possible bool) (left, changed bool) {
 	m := v.m
 	s := &v.stereo
@@ -453,8 +450,7 @@ func oddOrder(links []link, rank []int32) (odd bool) {
 	return odd
 }
 
-// mayBeCentre reports whether an atom has the neighbours of a stereocentre, if
-// they are different.
+// mayBeCentre reports whether an atom would be a stereocentre if its neighbours differed.
 func (v *perceiver) mayBeCentre(i int32) bool {
 	a := &v.m.Atoms[i]
 	degree := v.degree(i)
@@ -515,17 +511,18 @@ func (v *perceiver) bridgehead(i int32) bool {
 	return true
 }
 
-// side is one end of a double bond: the neighbour of higher rank and the
-// direction of its bond, as seen from the double bond.
+// side is one end of a double bond: the neighbour of higher rank, and the direction of its bond as
+// seen from the double bond.
 type side struct {
 	atom      int32
 	direction Direction
-	first     link // the bonds that contradict each other
+	first     link // with second: bonds that may contradict each other
 	second    link
 	conflict  bool
 }
 
-// sideOf returns false if there is no direction, or the neighbours are alike.
+// sideOf returns the side of a double bond at an atom. It returns false if the side has no direction
+// or its neighbours have equal ranks.
 func (v *perceiver) sideOf(atom, double int32) (side, bool) {
 	m := v.m
 	rank := v.stereo.rank
@@ -566,9 +563,8 @@ func (v *perceiver) sideOf(atom, double int32) (side, bool) {
 	return side{l[k].atom, d[k], l[0], l[1], d[0] == d[1]}, true
 }
 
-// codeBonds gives a configuration to every double bond with directions at both
-// ends. Directions that contradict each other are removed. The results are
-// those of codeAtoms.
+// codeBonds gives a configuration to every double bond with directions at both ends, and removes
+// directions that contradict each other. Its results are like those of codeAtoms.
 func (v *perceiver) codeBonds() (left, changed bool) {
 	m := v.m
 	s := &v.stereo
@@ -616,9 +612,8 @@ func (v *perceiver) codeBonds() (left, changed bool) {
 	return left, changed
 }
 
-// pairRingCentres finds the tagged atoms without a code that are stereocentres
-// relative to others in their ring system, as the two substituted atoms of
-// 1,4-dimethylcyclohexane are.
+// pairRingCentres finds the tagged atoms without a code that are stereocentres relative to others in
+// their ring system, such as the two substituted atoms of 1,4-dimethylcyclohexane.
 func (v *perceiver) pairRingCentres() {
 	m := v.m
 	s := &v.stereo
@@ -645,7 +640,7 @@ func (v *perceiver) pairRingCentres() {
 	}
 }
 
-// spreadInRings queues the atoms at ring bonds not seen before.
+// spreadInRings queues the atoms at ring bonds that have not been seen.
 func (v *perceiver) spreadInRings(atom int32, once bool) {
 	s := &v.stereo
 	for _, l := range v.of(atom) {
@@ -660,9 +655,9 @@ func (v *perceiver) spreadInRings(atom int32, once bool) {
 	}
 }
 
-// ringCentre reports whether an atom is tagged, has no code and may be a
-// stereocentre within its ring: two different neighbours outside of it, or one,
-// or neighbours in rings two of which are alike.
+// ringCentre reports whether an atom is tagged, has no code and may be a stereocentre within its
+// ring: it has two different neighbours outside of rings, or one, or neighbours in rings of which
+// two are alike.
 func (v *perceiver) ringCentre(i int32) bool {
 	m := v.m
 	s := &v.stereo

@@ -1,9 +1,8 @@
 package molecule
 
-// normalise rewrites some common ways of drawing a pentavalent atom:
-// N(=O)=O becomes [N+](=O)[O-], N=N#N becomes N=[N+]=[N-], C=P(=O) becomes
-// C=[P+][O-], and a halogen with only oxygens around it gets charges in the
-// place of double bonds.
+// normalise rewrites some common ways of drawing a pentavalent atom. N(=O)=O becomes
+// [N+](=O)[O-], N=N#N becomes N=[N+]=[N-], C=P(=O) becomes C=[P+][O-], and a halogen with only
+// oxygens as neighbours gets charges in place of double bonds.
 func (v *perceiver) normalise() {
 	for i := range v.m.Atoms {
 		a := &v.m.Atoms[i]
@@ -97,9 +96,9 @@ func (v *perceiver) normaliseHalogen(i int32) {
 	}
 }
 
-// makeDative makes a single bond from a non-metal with more bonds than it may have to a
-// metal dative, which takes one off its valence: N([Fe])(C)(C)C is N(C)(C)(C)->[Fe]. There is
-// one for each such atom. Hydrogen and fluorine give none.
+// makeDative makes one single bond of a non-metal to a metal dative if the non-metal has too many
+// bonds. Its valence is then smaller by one: N([Fe])(C)(C)C is N(C)(C)(C)->[Fe]. Hydrogen and
+// fluorine form no dative bonds.
 func (v *perceiver) makeDative() {
 	for i := range v.m.Atoms {
 		a := &v.m.Atoms[i]
@@ -117,7 +116,7 @@ func (v *perceiver) makeDative() {
 		}
 		largest := a.isoelectronic().maxValence()
 		val := v.explicitValence(int32(i))
-		if a.Z == 6 { // in benzene and cyclopentadienyl too
+		if a.Z == 6 { // also in benzene and cyclopentadienyl
 			val = (v.orders(int32(i))+1)/2 + int32(a.explicit)
 		}
 		if largest > 0 && val > largest {
@@ -128,9 +127,8 @@ func (v *perceiver) makeDative() {
 	}
 }
 
-// inAromatic reports whether an atom or one of its bonds is aromatic. A bond
-// outside of rings that is written so counts too: kekulise removes its mark and
-// leaves the type.
+// inAromatic reports whether an atom or one of its bonds is aromatic. A bond outside of rings that
+// is written as aromatic counts, too: kekulise removes its mark and leaves the type.
 func (v *perceiver) inAromatic(i int32) bool {
 	if v.m.Atoms[i].Aromatic {
 		return true
@@ -143,9 +141,9 @@ func (v *perceiver) inAromatic(i int32) bool {
 	return false
 }
 
-// valenceShift is what the charge of an atom adds to its allowed valences. A
-// positive charge adds a bond to nitrogen and the elements to its right, and takes
-// one from early elements and carbon.
+// valenceShift returns what the charge of an atom adds to its allowed valences. A positive charge
+// adds a bond to nitrogen and the elements to its right, and removes one from early elements and
+// carbon.
 func (a *Atom) valenceShift() int32 {
 	c := int32(a.Charge)
 	if elements[a.Z].early || a.Z == 6 && c > 0 {
@@ -163,9 +161,8 @@ func (v *perceiver) orders(i int32) int32 {
 	return sum
 }
 
-// isoelectronic returns the element with as many electrons as the atom, as whose its
-// valences are: N+ bonds as C does. Metals without valences of their own stay what they
-// are.
+// isoelectronic returns the element with as many electrons as the atom. The atom has its valences:
+// N+ bonds like C. For metals without valences, it returns their own element.
 func (a *Atom) isoelectronic() *element {
 	e := &elements[a.Z]
 	if e.defaultValence() == anyValence {
@@ -174,9 +171,9 @@ func (a *Atom) isoelectronic() *element {
 	return &elements[min(max(int32(a.Z)-int32(a.Charge), 0), maxZ)]
 }
 
-// allowance returns the element whose valences an atom may have, and what its valence is
-// less by before it is compared with them: P, S, As and Se with negative charges may be
-// hypervalent, where Cl, Ar, Br and Kr with as many electrons may not.
+// allowance returns the element whose valences an atom may have, and what to subtract from the atom's
+// valence before the comparison. P, S, As and Se with negative charges may be hypervalent, unlike
+// the isoelectronic Cl, Ar, Br and Kr.
 func (a *Atom) allowance() (e *element, less int32) {
 	if z := int(a.Z) - int(a.Charge); (a.Z == 15 || a.Z == 16) && z > 16 ||
 		(a.Z == 33 || a.Z == 34) && z > 34 {
@@ -185,7 +182,8 @@ func (a *Atom) allowance() (e *element, less int32) {
 	return a.isoelectronic(), 0
 }
 
-// bonds counts the bonds of an atom except those of any order and the dative ones in which it gives.
+// bonds counts the bonds of an atom, except bonds of any order and dative bonds for which it gives the
+// electrons.
 func (v *perceiver) bonds(i int32) int32 {
 	n := v.degree(i)
 	for _, l := range v.of(i) {
@@ -196,9 +194,9 @@ func (v *perceiver) bonds(i int32) int32 {
 	return n
 }
 
-// explicitValence is the valence without implicit hydrogens. That of an
-// aromatic atom, whose bonds count 1½, is brought to an allowed one nearby: the
-// nitrogen of pyrrole has bonds for 4 and the valence 3.
+// explicitValence returns the valence without implicit hydrogens. The bonds of an aromatic atom
+// count 1½, and their sum is rounded to an allowed valence nearby: the bonds of the nitrogen of
+// pyrrole sum to 4, and its valence is 3.
 func (v *perceiver) explicitValence(i int32) int32 {
 	a := &v.m.Atoms[i]
 	e := a.isoelectronic()
@@ -218,8 +216,8 @@ func (v *perceiver) explicitValence(i int32) int32 {
 	return (twice + 1) / 2 // a half counts as a whole
 }
 
-// settleValences computes the valence and the implicit hydrogens of every atom,
-// and refuses those with more bonds than the element allows.
+// settleValences computes the valence and the implicit hydrogens of every atom. It fails for an atom
+// with more bonds than its element allows.
 func (v *perceiver) settleValences() *problem {
 	for i := range v.m.Atoms {
 		a := &v.m.Atoms[i]
@@ -236,8 +234,8 @@ func (v *perceiver) settleValences() *problem {
 	return nil
 }
 
-// most2022 returns the largest valence that RDKit 2022.09 allows an element, 0 or less for no
-// bound, and what an atom's may be larger by for its charge.
+// most2022 returns the largest valence that RDKit 2022.09 allows an element, 0 or less for no bound,
+// and what the charge of the atom adds to it.
 func (a *Atom) most2022() (largest, charge int32) {
 	largest = elements[a.Z].maxValence()
 	charge = int32(a.Charge)
@@ -292,8 +290,8 @@ func chargeSign(c int8) string {
 	return ""
 }
 
-// implicitHydrogens returns how many hydrogens fill up the valence of an atom.
-// ok is false if the valence is not an allowed one.
+// implicitHydrogens returns the number of hydrogens that fill up the valence of an atom. ok is false
+// if the valence is not allowed.
 func (v *perceiver) implicitHydrogens(i int32) (n int32, ok bool) {
 	a := &v.m.Atoms[i]
 	if a.fixed || a.Z == 0 {
@@ -323,7 +321,7 @@ func (v *perceiver) implicitHydrogens(i int32) (n int32, ok bool) {
 	return 0, !aromatic && e.maxValence() == anyValence || v.release2022 && !aromatic
 }
 
-// refill computes the valence of an atom and its implicit hydrogens anew.
+// refill recomputes the valence of an atom and its implicit hydrogens.
 func (v *perceiver) refill(i int32) {
 	a := &v.m.Atoms[i]
 	a.valence = int16(v.explicitValence(i))
@@ -331,8 +329,8 @@ func (v *perceiver) refill(i int32) {
 	a.implicit = int8(h)
 }
 
-// countRadicals finds unpaired electrons: bracket atoms have the hydrogens that are
-// written, and what is missing from an octet is unpaired.
+// countRadicals counts the unpaired electrons of bracket atoms: what their written hydrogens leave
+// missing from an octet.
 func (v *perceiver) countRadicals() {
 	for i := range v.m.Atoms {
 		a := &v.m.Atoms[i]
@@ -372,9 +370,9 @@ func (v *perceiver) countRadicals() {
 	}
 }
 
-// settleHydrogens fixes the hydrogens that aromatic bonds would leave no room for:
-// the nitrogen of pyrrole keeps its own. Valences are final now, so that an atom that was
-// written as aromatic and is not, as in Cc1(C)=NCCCC1, may have too many bonds.
+// settleHydrogens keeps the hydrogens for which aromatic bonds leave no room, such as that of the
+// nitrogen of pyrrole. Valences are final now. An atom that was written as aromatic and is not, as
+// in Cc1(C)=NCCCC1, may have too many bonds.
 func (v *perceiver) settleHydrogens() *problem {
 	for i := range v.m.Atoms {
 		a := &v.m.Atoms[i]

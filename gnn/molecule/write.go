@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// SMILES writes the molecule in SMILES that [Parser.Parse] reads as the same one, in another
-// order of atoms. Centres that are not tetrahedral are written as none; an aromatic ring with
-// wildcards or boron may be refused or be another, and a configuration is lost where directions
-// of bonds that it needs contradict those of another.
+// SMILES returns SMILES that [Parser.Parse] reads as the same molecule, in another order of atoms.
+// Centres that are not tetrahedral are not written as centres. An aromatic ring with wildcards or
+// boron may be refused or read as another. A configuration is lost where the directions of bonds
+// that it needs contradict those of another configuration.
 func (m *Molecule) SMILES() string {
 	w := smilesWriter{
 		m:        m,
@@ -38,15 +38,15 @@ type smilesWriter struct {
 	m        *Molecule
 	text     strings.Builder
 	seen     []bool
-	children [][]link // of every atom, in the tree
-	ring     []int    // of every bond: its ring number from 1, or 0 if it is in the tree
+	children [][]link // for every atom, in the tree
+	ring     []int    // for every bond: its ring number from 1, or 0 if it is in the tree
 	rings    int
-	open     []bool  // of every bond: its number has been written once
-	order    []int32 // atoms as they are written
-	at       []int   // of every atom: where its tag goes in the text
+	open     []bool  // for every bond: whether its number has been written once
+	order    []int32 // atoms in the order of the text
+	at       []int   // for every atom: the place of its tag in the text
 }
 
-// span finds the tree below an atom, and numbers the bonds that are not in it.
+// span finds the tree below an atom, and numbers the bonds outside of the tree.
 func (w *smilesWriter) span(i, bond int32) {
 	w.seen[i] = true
 	for _, l := range w.of(i) {
@@ -62,7 +62,7 @@ func (w *smilesWriter) span(i, bond int32) {
 	}
 }
 
-// write writes an atom and what is below it. Every tag is @.
+// write writes an atom and the tree below it. Every tag is @.
 func (w *smilesWriter) write(i int32) {
 	w.order = append(w.order, i)
 	w.atom(i)
@@ -108,7 +108,7 @@ func (w *smilesWriter) bond(atom int32, l link) {
 			symbol = "<-"
 		}
 	}
-	// A bond with a direction is aromatic between aromatic atoms, and single between others.
+	// A reader takes a bond with a direction as aromatic between aromatic atoms, else as single.
 	if aromatic := w.m.Atoms[b.Begin].Aromatic && w.m.Atoms[b.End].Aromatic; d != NoDirection &&
 		(b.Type == Aromatic && aromatic || b.Type == Single && !aromatic) {
 		symbol = map[Direction]string{Up: "/", Down: `\`}[d]
@@ -145,13 +145,13 @@ func (w *smilesWriter) atom(i int32) {
 	w.text.WriteByte(']')
 }
 
-// turned returns the text with each tag @ or @@, by what a reader makes of it.
+// turned returns the text with the right tags, @ or @@. It reads the text to find them.
 func (w *smilesWriter) turned() string {
 	text := w.text.String()
 	var r smilesReader
 	again, err := r.read(text)
 	if err != nil {
-		return text // which has no tags that could matter
+		return text // without tags that could matter
 	}
 	var n adjacency
 	n.reset(again)

@@ -36,17 +36,17 @@ func (c *Crippen) Compute(m *molecule.Molecule) (logP, refraction float64) {
 	return sum.logP, sum.refraction
 }
 
-// share is what an atom adds.
+// share is the contribution of an atom.
 type share struct{ logP, refraction float64 }
 
-// rule is a type of atoms by the paper's name, with its share and whether an atom is of it.
+// rule is a type of atoms with its name in the paper, its share, and whether the atom is of this type.
 type rule struct {
 	name             string
 	logP, refraction float64
 	is               bool
 }
 
-// first returns the share of the first type that an atom is of, or that of all others.
+// first returns the share of the first type that applies to an atom, else the fallback.
 func first(fallback share, rules ...rule) share {
 	for _, r := range rules {
 		if r.is {
@@ -56,8 +56,8 @@ func first(fallback share, rules ...rule) share {
 	return fallback
 }
 
-// around is what types ask of the neighbours of an atom that are not hydrogens, by the bond to
-// them: plain is single or aromatic.
+// around counts the neighbours of an atom other than hydrogens, by the bond to them. A plain bond is
+// single or aromatic.
 type around struct {
 	plain, aliphatic, aromatic int // at plain bonds: all, those that are aliphatic, those that are aromatic
 	carbon, aromaticCarbon     int // at plain bonds; carbon is aliphatic, here and below
@@ -154,13 +154,13 @@ func (w *work) around(i int32) (n around) {
 	return n
 }
 
-// share returns what an atom of the graph adds. Elements without a type add nothing.
+// share returns the contribution of an atom of the graph. Elements without a type contribute nothing.
 func (w *work) share(i int32) share {
 	a := w.atom(i)
 	n := w.around(i)
 	switch {
 	case a.Z == 1:
-		for _, l := range w.of(i) { // of the first type that one of its neighbours gives
+		for _, l := range w.of(i) { // its first neighbour determines the type
 			if plain(l) {
 				return w.hydrogenAt(l.atom, i)
 			}
@@ -199,7 +199,7 @@ func (w *work) share(i int32) share {
 
 func alkali(z int8) bool { return z == 3 || z == 11 || z == 19 || z == 37 || z == 55 }
 
-// metal reports an element of the main groups 2 to 6 that has no type of its own.
+// metal reports whether an element is of the main groups 2 to 6 and has no type of its own.
 func metal(z int8) bool {
 	return z == 4 || z == 5 || z >= 12 && z <= 14 || z == 20 || z >= 31 && z <= 34 || z == 38 ||
 		z >= 49 && z <= 52 || z == 56 ||
@@ -255,8 +255,8 @@ func (w *work) aromaticCarbon(i int32, n around) share {
 	)
 }
 
-// hydrogenAt returns the share of a hydrogen at an atom; self is that hydrogen, if it is an atom of
-// the graph.
+// hydrogenAt returns the share of a hydrogen at an atom. self is the hydrogen if it is an atom of the
+// graph, else -1.
 func (w *work) hydrogenAt(i, self int32) share {
 	a := w.atom(i)
 	switch {

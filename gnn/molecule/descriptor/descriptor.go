@@ -1,14 +1,15 @@
-// Package descriptor computes 52 descriptors of molecules that need nothing but their graphs:
+// Package descriptor computes 52 descriptors of molecules that depend only on the molecular graph:
 // masses, counts of atoms, bonds and rings, polar and total surface, and indices of connectivity,
-// shape and complexity. Names, order and values are RDKit's (release 2026.09), whose definitions
-// stand in for those of the sources where the two differ.
+// shape and complexity. Names, order and values are RDKit's (release 2026.09). Where RDKit's
+// definition differs from that of the source, RDKit's counts.
 //
-// A descriptor is a row of one table, with its source. [Crippen] computes logP and molar refractivity.
+// A descriptor is a row of one table, with its source. [Crippen] computes logP and molar
+// refractivity.
 package descriptor
 
 import "github.com/specmatch/specmatch/gnn/molecule"
 
-// row is a descriptor: of is its value.
+// row is a descriptor: of computes its value.
 type row struct {
 	name   string
 	source string
@@ -117,15 +118,15 @@ func Names() []string {
 	return names
 }
 
-// Source returns what defines descriptor i, a paper or a word.
+// Source returns the source of descriptor i: a paper or a word.
 func Source(i int) string { return rows[i].source }
 
-// Calculator computes descriptors. It keeps its memory between calls and must not be used by
-// two goroutines at once. The zero Calculator is ready for use.
+// Calculator computes descriptors. It keeps its memory between calls. Two goroutines must not use one
+// Calculator at once. The zero Calculator is ready for use.
 type Calculator struct{ work work }
 
-// Compute sets dst, which has room for one number each of [Names], to the descriptors of a
-// molecule. All are finite. It takes time and memory for the distances of all pairs of atoms.
+// Compute sets dst, with one element for each of [Names], to the descriptors of a molecule. All are
+// finite. Time and memory grow with the number of pairs of atoms.
 func (c *Calculator) Compute(dst []float64, m *molecule.Molecule) {
 	c.work.prepare(m)
 	for i := range rows {
@@ -133,7 +134,7 @@ func (c *Calculator) Compute(dst []float64, m *molecule.Molecule) {
 	}
 }
 
-// density is the number of different environments per heavy atom.
+// density returns the number of different environments per heavy atom.
 func (w *work) density(radius int) float64 {
 	if w.heavy == 0 {
 		return 0

@@ -8,11 +8,11 @@ import (
 	"github.com/specmatch/specmatch/gnn/molecule"
 )
 
-// Distances are whole numbers of twelfths: a bond of order o is 1/o long.
+// Distances are multiples of 1/12: a bond of order o has the length 1/o.
 const (
 	unit        = 12
 	unreachable = math.MaxInt32
-	farApart    = 1e8 // what RDKit takes for the distance of unconnected atoms
+	farApart    = 1e8 // RDKit's distance of unconnected atoms
 )
 
 var lengths = [...]int32{
@@ -25,8 +25,8 @@ var lengths = [...]int32{
 	molecule.AnyOrder:  12,
 }
 
-// findDistances fills w.distance, by a search from every atom that keeps the atoms that wait in
-// buckets by their distances.
+// findDistances fills w.distance. The search from each atom keeps the waiting atoms in buckets by
+// distance.
 func (w *work) findDistances() {
 	n := len(w.m.Atoms)
 	w.distance = slices.Grow(w.distance[:0], n*n)[:n*n]
@@ -44,7 +44,7 @@ func (w *work) findDistances() {
 				i := (*bucket)[k]
 				waiting--
 				if row[i] != d {
-					continue // reached on a shorter way
+					continue // a shorter path has reached the atom
 				}
 				for _, l := range w.of(i) {
 					if distance := d + lengths[l.bond.Type]; distance < row[l.atom] {
@@ -60,7 +60,7 @@ func (w *work) findDistances() {
 	}
 }
 
-// balabanJ is the averaged connectivity of the sums of distances.
+// balabanJ returns the averaged connectivity of the sums of distances.
 func (w *work) balabanJ() float64 {
 	n := len(w.m.Atoms)
 	q := len(w.m.Bonds)
@@ -87,14 +87,15 @@ func (w *work) balabanJ() float64 {
 	return float64(q) / float64(q-n+2) * j
 }
 
-// A weighted pair of bonds, or multiple bond, by the classes of its atoms.
+// weighted is a pair of bonds or a multiple bond, with the classes of its atoms as its key.
 type weighted struct{ key, weight int64 }
 
-// mostDistances is how many distances tell atoms apart, from the smallest.
+// mostDistances is the number of smallest distances that distinguish atoms.
 const mostDistances = 100
 
-// bertzCT is the complexity of the bonds, by how many pairs of neighbouring bonds there are and how
-// many kinds of them, and that of the elements. Atoms with the same distances are of one kind.
+// bertzCT returns the complexity of the bonds plus that of the elements. The complexity of the bonds
+// depends on the number of pairs of neighbouring bonds and of their kinds. Atoms with the same
+// distances are of the same kind.
 func (w *work) bertzCT() float64 {
 	n := len(w.m.Atoms)
 	if n < 2 {
@@ -106,7 +107,7 @@ func (w *work) bertzCT() float64 {
 	for i := range int32(n) {
 		links := w.of(i)
 		for k, x := range links {
-			order := int64(unit / lengths[x.bond.Type]) // 1 of an aromatic bond
+			order := int64(unit / lengths[x.bond.Type]) // 1 for an aromatic bond
 			twice := 2 * order
 			if x.bond.Type == molecule.Aromatic {
 				twice = 3
@@ -157,11 +158,11 @@ func xlog2(x float64) float64 {
 	return x * math.Log2(x)
 }
 
-// classify gives atoms with the same distances to others the same class, from 1.
+// classify gives atoms with the same distances to other atoms the same class, from 1.
 func (w *work) classify() {
 	n := len(w.m.Atoms)
 	w.classes = zeros(w.classes, n)
-	first := w.first[:0] // atoms, one of each class
+	first := w.first[:0] // the first atom of each class
 	for i := range n {
 		row := w.distance[i*n : (i+1)*n]
 		slices.Sort(row)

@@ -2,7 +2,7 @@ package descriptor
 
 import "github.com/specmatch/specmatch/gnn/molecule"
 
-// is reports whether an atom is aliphatic and one of the elements.
+// is reports whether an atom is aliphatic and of one of the elements.
 func is(a *molecule.Atom, elements ...int8) bool {
 	if a.Aromatic {
 		return false
@@ -47,9 +47,8 @@ func (w *work) donors() float64 {
 	return n
 }
 
-// acceptors counts hydrogen-bond acceptors: oxygen and sulphur of valence 2 that are not the
-// hydroxyl of an acid, their anions, nitrogen of valence 3 that is not an amide's, and aromatic ones
-// with a free pair.
+// acceptors counts hydrogen-bond acceptors: oxygen and sulphur of valence 2 except in the hydroxyl of
+// an acid, their anions, nitrogen of valence 3 except in amides, and aromatic ones with a free pair.
 func (w *work) acceptors() float64 {
 	n := 0.0
 	for i := range int32(len(w.m.Atoms)) {
@@ -82,7 +81,7 @@ func (w *work) acceptors() float64 {
 	return n
 }
 
-// amides counts pairs of a carbonyl, whose oxygen is in no ring, and a nitrogen at its carbon.
+// amides counts the pairs of a carbonyl oxygen that is in no ring and a nitrogen at the same carbon.
 func (w *work) amides() float64 {
 	total := 0
 	for i := range int32(len(w.m.Atoms)) {
@@ -104,9 +103,9 @@ func (w *work) amides() float64 {
 	return float64(total)
 }
 
-// rotatable counts the single bonds outside of rings, between atoms with other neighbours,
-// that turn something: not beside a triple bond, not to a methyl, trihalomethyl or tert-butyl
-// group, and not the bond of an amide, an ester or an amidine.
+// rotatable counts the rotatable bonds: single bonds outside of rings between atoms with other
+// neighbours. It excludes bonds next to a triple bond, bonds to methyl, trihalomethyl and tert-butyl
+// groups, and the stiff bonds of amides, esters and amidines.
 func (w *work) rotatable() float64 {
 	n := 0.0
 	for k := range w.m.Bonds {
@@ -119,7 +118,7 @@ func (w *work) rotatable() float64 {
 	return n
 }
 
-// turns reports whether something is turned by a bond at an atom.
+// turns reports whether the rotation of a bond at an atom moves anything.
 func (w *work) turns(i int32) bool {
 	a := w.atom(i)
 	if a.Degree == 1 || is(a, 6) && w.allH[i] == 3 {
@@ -145,8 +144,7 @@ func (w *work) turns(i int32) bool {
 	return !is(a, 6) || max(fluorine, chlorine, bromine, methyl) < 3
 }
 
-// stiff reports whether an atom is at the stiff bond of an amide, an ester or the like: its
-// carbon, or the atom beside.
+// stiff reports whether an atom is at either end of the stiff bond of an amide, an ester or the like.
 func (w *work) stiff(i int32) bool {
 	for _, l := range w.of(i) {
 		if l.bond.Type == molecule.Single && !l.bond.InRing &&
@@ -163,13 +161,13 @@ func (w *work) carbonyl(i int32) bool {
 	return is(w.atom(i), 6) && w.atom(i).Degree == 3 && w.doubleTo(i, false, 7, 8, 16)
 }
 
-// bridging reports whether an atom is the nitrogen, oxygen or sulphur of a stiff bond.
+// bridging reports whether an atom may be the nitrogen, oxygen or sulphur of a stiff bond.
 func (w *work) bridging(i int32) bool {
 	a := w.atom(i)
 	return a.Z == 7 || is(a, 8) || is(a, 16) && a.Degree != 1
 }
 
-// saturation is the share of carbons with four neighbours.
+// saturation returns the fraction of carbons with four neighbours.
 func (w *work) saturation() float64 {
 	var carbons, saturated float64
 	for i := range w.m.Atoms {
@@ -183,6 +181,7 @@ func (w *work) saturation() float64 {
 	return saturated / max(carbons, 1)
 }
 
+// electrons returns the number of valence electrons.
 func (w *work) electrons() float64 {
 	n := 0
 	for i := range w.m.Atoms {

@@ -6,15 +6,15 @@ import (
 	"github.com/specmatch/specmatch/gnn/molecule"
 )
 
-// polar is what Ertl's table knows of a nitrogen or an oxygen: its neighbours other than hydrogens
-// are at bonds of these orders.
+// polar describes a nitrogen or an oxygen in Ertl's table. single to aromatic count its bonds to
+// neighbours other than hydrogen.
 type polar struct {
 	z, hydrogens, charge             int8
 	single, double, triple, aromatic int8
 	inRing3                          bool
 }
 
-// polarAreas is Ertl's table, Å². A three-membered ring matters where both are listed.
+// polarAreas is Ertl's table, in Å². A three-membered ring matters where both forms are listed.
 var polarAreas = map[polar]float64{
 	{z: 7, triple: 1}:                                     23.79,
 	{z: 7, hydrogens: 1, double: 1}:                       23.85,
@@ -50,8 +50,8 @@ var polarAreas = map[polar]float64{
 	{z: 8, aromatic: 2}:                                   13.14,
 }
 
-// polarSurface sums the areas of nitrogens and oxygens. Those that the table does not know have
-// one by their numbers of neighbours and hydrogens.
+// polarSurface returns the sum of the areas of nitrogens and oxygens. Those outside of the table have
+// an area by their numbers of neighbours and hydrogens.
 func (w *work) polarSurface() float64 {
 	sum := 0.0
 	for i := range int32(len(w.m.Atoms)) {
@@ -101,8 +101,8 @@ func (w *work) polarSurface() float64 {
 	return sum
 }
 
-// surface is Labute's approximate surface: of every atom's sphere, what lies in the sphere of a
-// neighbour is taken off. An atom counts one hydrogen, however many it has, as RDKit does it.
+// surface returns Labute's approximate surface: the spheres of the atoms without the parts that lie
+// in the sphere of a neighbour. As in RDKit, each atom counts one hydrogen, however many it has.
 func (w *work) surface() float64 {
 	hydrogen := molecule.ElementOf(1).Radius
 	covered := zeros(w.scratch, len(w.m.Atoms))

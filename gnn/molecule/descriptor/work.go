@@ -15,7 +15,7 @@ type link struct {
 	bond *molecule.Bond
 }
 
-// ring is what the counts of rings ask.
+// ring has the properties of a ring that descriptors count.
 type ring struct{ aromatic, saturated, hetero bool }
 
 // Kinds of connectivity.
@@ -26,20 +26,20 @@ const (
 	kinds
 )
 
-// work is a molecule and what several descriptors need of it.
+// work is a molecule with intermediate results that several descriptors share.
 type work struct {
 	m        *molecule.Molecule
 	ptr      []int32
 	links    []link
 	rings    []ring
-	sets     []uint64 // bits of atoms and bonds, of every ring and of describeRings
+	sets     []uint64 // sets of atoms and bonds in describeRings
 	inRing3  []bool
-	allH     []int32 // of every atom: hydrogens, those that are atoms too
+	allH     []int32 // for every atom: hydrogens, including those that are atoms
 	delta    [kinds][]float64
 	parser   molecule.Parser
 	morgan   fingerprint.Morgan
 	scratch  []float64
-	distance []int32 // n×n, of paths of bonds of length 12/order
+	distance []int32 // n×n, in twelfths
 	buckets  [13][]int32
 	classes  []int32
 	first    []int32
@@ -60,7 +60,7 @@ func (w *work) of(i int32) []link { return w.links[w.ptr[i]:w.ptr[i+1]] }
 
 func (w *work) atom(i int32) *molecule.Atom { return &w.m.Atoms[i] }
 
-// prepare does what rows share.
+// prepare computes the results that rows share.
 func (w *work) prepare(m *molecule.Molecule) {
 	w.m = m
 	w.connect()
@@ -228,10 +228,10 @@ func (w *work) count(counts func(a *molecule.Atom) bool) float64 {
 	return n
 }
 
-// connectivity sums products of 1/√δ of the atoms on paths of up to four bonds. δ is an atom's
-// degree, its electrons, or these in proportion. Rings of as many bonds are paths too, and a
-// path of four may end at the second of its atoms. Paths of two bonds and more leave
-// hydrogens out, and what counts paths counts those of at most three bonds.
+// connectivity sums the products of 1/√δ of the atoms on paths of up to four bonds. δ is an atom's
+// degree, its electrons, or these in proportion. Rings of as many bonds are paths, too, and a path
+// of four bonds may end at its second atom. Paths of two bonds and more do not pass hydrogens. The
+// counts of paths have those of at most three bonds.
 func (w *work) connectivity() {
 	n := len(w.m.Atoms)
 	for k := range w.delta {
@@ -241,7 +241,7 @@ func (w *work) connectivity() {
 	for i := range w.m.Atoms {
 		a := &w.m.Atoms[i]
 		outer := molecule.ElementOf(a.Z).Outer
-		// Unsigned, as in RDKit: with more hydrogens than electrons an atom counts next to nothing.
+		// Unsigned, as in RDKit: an atom with more hydrogens than electrons counts almost nothing.
 		electrons := float64(uint32(int32(outer) - int32(a.Hydrogens)))
 		w.delta[simple][i] = float64(a.Degree)
 		w.delta[valence][i] = electrons
@@ -273,7 +273,7 @@ func (w *work) connectivity() {
 	}
 }
 
-// pathsAround adds the paths of three bonds with a bond in the middle. A triangle has three.
+// pathsAround adds the paths of three bonds with a bond in the middle. A triangle has three of them.
 func (w *work) pathsAround(mid *molecule.Bond) {
 	b := mid.Begin
 	c := mid.End
@@ -305,8 +305,8 @@ func (w *work) pathsAround(mid *molecule.Bond) {
 	}
 }
 
-// pathsThrough adds the paths of two and of four bonds with an atom in the middle. A ring of
-// four has four of them, and a triangle with a tail two.
+// pathsThrough adds the paths of two and of four bonds with an atom in the middle. A ring of four
+// bonds has four such paths, and a triangle with a tail has two.
 func (w *work) pathsThrough(c int32) {
 	if w.atom(c).Z == 1 {
 		return
@@ -358,7 +358,7 @@ func (w *work) pathsThrough(c int32) {
 	}
 }
 
-// hallKier is the correction of the indices of shape for radii other than that of sp³ carbon.
+// hallKier returns the correction of the indices of shape for radii other than that of sp³ carbon.
 func (w *work) hallKier() float64 {
 	sum := 0.0
 	for i := range w.m.Atoms {
@@ -401,8 +401,8 @@ func (w *work) hallKier() float64 {
 	return sum
 }
 
-// kappa is the index of shape of an order from 1 to 3: the atoms and the paths of as many bonds,
-// in relation to a chain and to a star.
+// kappa returns the index of shape of an order from 1 to 3. It relates the atoms and the paths of
+// that many bonds to those of a chain and of a star.
 func (w *work) kappa(order int) float64 {
 	a := float64(w.heavy) + w.alpha
 	p := w.paths[order] + w.alpha

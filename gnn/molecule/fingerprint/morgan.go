@@ -1,14 +1,14 @@
 // Package fingerprint computes Morgan (circular, ECFP) fingerprints of molecules.
 //
-// A fingerprint is a bag of environments. An environment of radius r is an atom with all bonds
-// within r steps of it; it has an identifier, a hash of what its atoms and bonds are. Identifiers
-// of radius 0 are hashes of an atom's element, degree, hydrogens, charge, isotope and whether it
-// is in a ring; those of radius r+1 are hashes of an atom's and its neighbours' of radius r. Of
-// environments with the same bonds only the first counts: that of the smallest radius, and of
-// these the one with the smallest identifier.
+// A fingerprint is a multiset of environments. An environment of radius r is an atom with all bonds
+// within r steps. Its identifier is a hash of its atoms and bonds. An identifier of radius 0 is a
+// hash of the atom's element, degree, hydrogens, charge, isotope and ring membership. An identifier
+// of radius r+1 is a hash of the atom's and its neighbours' identifiers of radius r. Environments
+// with the same bonds count once: the one of the smallest radius counts, and of these the one with
+// the smallest identifier.
 //
-// Identifiers and counts are equal to those of RDKit's Morgan generator (release 2026.09) at
-// its defaults, with chirality if asked for, so that a model of one can be used with the other.
+// Identifiers and counts equal those of RDKit's Morgan generator (release 2026.09) at its defaults,
+// optionally with chirality, so that a model of one can be used with the other.
 //
 //	D. Rogers, M. Hahn, Extended-connectivity fingerprints, J. Chem. Inf. Model. 50 (2010) 742–754.
 package fingerprint
@@ -19,22 +19,22 @@ import (
 	"github.com/specmatch/specmatch/gnn/molecule"
 )
 
-// Count says how often an environment occurs in a molecule.
+// Count is an environment with the number of its occurrences in a molecule.
 type Count struct {
 	ID uint32
 	N  int32
 }
 
-// Morgan computes fingerprints. It keeps its memory between calls and must not be used by two
-// goroutines at once.
+// Morgan computes fingerprints. It keeps its memory between calls. Two goroutines must not use one
+// Morgan at once.
 type Morgan struct {
-	Radius    int  // the largest of an environment, in bonds; ECFP4 has 2
-	Chirality bool // tell configurations of atoms and double bonds apart
+	Radius    int  // the largest radius, in bonds; ECFP4 has 2
+	Chirality bool // whether configurations of atoms and double bonds matter
 
 	counts     []Count
 	ids        []uint32 // of the environments found
 	now, next  []uint32 // identifiers of the atoms, at this radius and the next
-	dead       []bool   // atoms whose environments are those of others
+	dead       []bool   // atoms whose environments equal those of others
 	chiral     []bool   // atoms whose neighbours differ
 	ptr        []int32
 	links      []link
@@ -62,8 +62,8 @@ func combine(seed, value uint32) uint32 {
 	return seed ^ (value + 0x9e3779b9 + seed<<6 + seed>>2)
 }
 
-// Counts returns the environments of a molecule by ascending identifier. The slice is
-// overwritten by the next call.
+// Counts returns the environments of a molecule by ascending identifier. The next call overwrites the
+// slice.
 func (g *Morgan) Counts(m *molecule.Molecule) []Count {
 	g.find(m)
 	slices.Sort(g.ids)
@@ -78,8 +78,8 @@ func (g *Morgan) Counts(m *molecule.Molecule) []Count {
 	return g.counts
 }
 
-// Fold sets dst to the counts of a molecule's environments by identifier modulo len(dst), which
-// must not be 0. With bits, a count is 0 or 1.
+// Fold sets dst to the counts of a molecule's environments by identifier modulo len(dst), which must
+// not be 0. With bits, counts are 0 or 1.
 func (g *Morgan) Fold(dst []float32, m *molecule.Molecule, bits bool) {
 	g.find(m)
 	clear(dst)
@@ -120,7 +120,7 @@ func (g *Morgan) find(m *molecule.Molecule) {
 	}
 }
 
-// start resets everything to radius 0.
+// start prepares the search at radius 0.
 func (g *Morgan) start(m *molecule.Molecule) {
 	n := len(m.Atoms)
 	g.words = (len(m.Bonds) + 63) / 64
@@ -169,8 +169,7 @@ func (g *Morgan) start(m *molecule.Molecule) {
 	g.ids = append(g.ids, g.now...)
 }
 
-// invariant is the identifier of an atom by itself. The hydrogens are all, those that are
-// atoms too.
+// invariant returns the identifier of an atom by itself. hydrogens includes those that are atoms.
 func invariant(a *molecule.Atom, hydrogens int32) uint32 {
 	extra := int32(0) // mass beyond the standard atomic weight
 	if a.Isotope != 0 {
@@ -188,7 +187,7 @@ func invariant(a *molecule.Atom, hydrogens int32) uint32 {
 	return h
 }
 
-// bondInvariant numbers the bonds as RDKit does.
+// bondInvariant returns RDKit's number of a bond.
 func (g *Morgan) bondInvariant(b *molecule.Bond) int32 {
 	order := [...]int32{
 		molecule.Single:    1,
@@ -212,7 +211,7 @@ func (g *Morgan) set(sets []uint64, i int32) []uint64 {
 	return sets[int(i)*g.words : (int(i)+1)*g.words]
 }
 
-// grow adds to the bonds around an atom its own and those around its neighbours.
+// grow adds the atom's bonds, and those around its neighbours, to the bonds around the atom.
 func (g *Morgan) grow(i int32) {
 	if g.words == 1 {
 		for _, l := range g.links[g.ptr[i]:g.ptr[i+1]] {
@@ -265,7 +264,7 @@ func (g *Morgan) identify(m *molecule.Molecule, i int32, round uint32) uint32 {
 	return combine(h, 1)
 }
 
-// enter adds an atom's environment to those found, unless its bonds have been found before.
+// enter adds an atom's environment unless one with the same bonds has been found.
 func (g *Morgan) enter(i int32, round int) {
 	bonds := g.set(g.grown, i)
 	h := uint64(0x9e3779b97f4a7c15)
