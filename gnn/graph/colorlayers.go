@@ -67,21 +67,7 @@ func (b *Batch) ColorLayers(layering Layering) (layers []*ColorLayer, final []in
 	if n == 0 {
 		return nil, nil
 	}
-	m := Weighted{Ptr: b.Ptr, Col: b.Adj}
-	labels := b.EdgeLabel
-	diagonal := []float64(nil)
-	if layering.Sight == Labelled {
-		b.needLabels("ColorLayers")
-	} else {
-		// Â_ij = r_i·r_j: nodes of one color have equal r, and r² is the diagonal, which
-		// comes first in its row.
-		m, _ = b.Normalized()
-		labels = nil
-		diagonal = resize(&s.diagonal, n)
-		for i := range diagonal {
-			diagonal[i] = m.Val[m.Ptr[i]]
-		}
-	}
+	m, labels, diagonal := b.sight(layering.Sight)
 	c := &s.refinement
 	colors := resize(&s.nodes[0], n)
 	next := resize(&s.nodes[1], n)
@@ -126,6 +112,23 @@ func (b *Batch) ColorLayers(layering Layering) (layers []*ColorLayer, final []in
 		s.last = colors
 	}
 	return s.layers, s.last
+}
+
+// sight returns the matrix by which nodes see their neighbours, the labels of its entries, and a
+// value of each node; labels and values may be nil.
+func (b *Batch) sight(sight Sight) (m Weighted, labels []int32, diagonal []float64) {
+	if sight == Labelled {
+		b.needLabels("ColorLayers")
+		return Weighted{Ptr: b.Ptr, Col: b.Adj}, b.EdgeLabel, nil
+	}
+	// Â_ij = r_i·r_j: nodes of one color have equal r, and r² is the diagonal, which
+	// comes first in its row.
+	m, _ = b.Normalized()
+	diagonal = resize(&b.colors.diagonal, b.Nodes())
+	for i := range diagonal {
+		diagonal[i] = m.Val[m.Ptr[i]]
+	}
+	return m, nil, diagonal
 }
 
 func (s *colorLayers) layer(k int) *ColorLayer {

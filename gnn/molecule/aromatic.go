@@ -53,40 +53,13 @@ func (v *perceiver) findAromatic() *problem {
 	if s.count() == 0 {
 		return nil
 	}
-	n := len(m.Atoms)
-	h.donors = resize(h.donors, n)
-	h.known = resize(h.known, n)
-	h.able = resize(h.able, n)
-	h.rings = h.rings[:0]
-	for r := range int32(s.count()) {
-		able := true
-		wildcards := true
-		for _, a := range s.atomsOf(r) {
-			if !v.release2022 && v.isLargeEther(a) {
-				able = false
-				break
-			}
-			wildcards = wildcards && m.Atoms[a].Z == 0
-			if !h.known[a] {
-				h.known[a] = true
-				h.donors[a] = v.donor(a)
-				h.able[a] = v.mayBeAromatic(a)
-			}
-			if !h.able[a] {
-				able = false
-				break
-			}
-		}
-		if able && !wildcards {
-			h.rings = append(h.rings, r)
-		}
-	}
+	v.findCandidates()
 	if len(h.rings) == 0 {
 		return nil
 	}
 	v.fuse()
 	h.aromatic = resize(h.aromatic, len(m.Bonds))
-	h.times = resize(h.times, n)
+	h.times = resize(h.times, len(m.Atoms))
 	h.inGroup = resize(h.inGroup, len(h.rings))
 	h.touching = resize(h.touching, len(h.rings))
 	h.tries = 0
@@ -115,6 +88,35 @@ func (v *perceiver) findAromatic() *problem {
 	return nil
 }
 
+// findCandidates sets h.rings to the rings whose atoms can all be aromatic.
+func (v *perceiver) findCandidates() {
+	h := &v.hueckel
+	s := &v.rings
+	n := len(v.m.Atoms)
+	h.donors = resize(h.donors, n)
+	h.known = resize(h.known, n)
+	h.able = resize(h.able, n)
+	h.rings = h.rings[:0]
+	unable := func(a int32) bool { return !v.release2022 && v.isLargeEther(a) || !v.able(a) }
+	named := func(a int32) bool { return v.m.Atoms[a].Z > 0 } // no wildcard
+	for r := range int32(s.count()) {
+		if atoms := s.atomsOf(r); !slices.ContainsFunc(atoms, unable) && slices.ContainsFunc(atoms, named) {
+			h.rings = append(h.rings, r)
+		}
+	}
+}
+
+// able is mayBeAromatic for each atom once. It sets h.donors.
+func (v *perceiver) able(a int32) bool {
+	h := &v.hueckel
+	if !h.known[a] {
+		h.known[a] = true
+		h.donors[a] = v.donor(a)
+		h.able[a] = v.mayBeAromatic(a)
+	}
+	return h.able[a]
+}
+
 // isLargeEther reports whether an atom is an uncharged O or S with two single bonds that is in no
 // ring of at most largestEther atoms.
 func (v *perceiver) isLargeEther(i int32) bool {
@@ -130,12 +132,12 @@ func (v *perceiver) fuse() {
 	h.nbrPtr = append(h.nbrPtr[:0], 0)
 	h.nbrs = h.nbrs[:0]
 	for i, r := range h.rings {
-		able := s.size(r) <= largestFused && slices.ContainsFunc(s.bondsOf(r), func(b int32) bool {
-			return s.ofBond[b] > 1
-		})
-		for j, q := range h.rings {
-			if able && i != j && s.size(q) <= largestFused && common(s.bondsOf(r), s.bondsOf(q)) == 1 {
-				h.nbrs = append(h.nbrs, int32(j))
+		shared := func(b int32) bool { return s.ofBond[b] > 1 }
+		if s.size(r) <= largestFused && slices.ContainsFunc(s.bondsOf(r), shared) {
+			for j, q := range h.rings {
+				if i != j && s.size(q) <= largestFused && common(s.bondsOf(r), s.bondsOf(q)) == 1 {
+					h.nbrs = append(h.nbrs, int32(j))
+				}
 			}
 		}
 		h.nbrPtr = append(h.nbrPtr, int32(len(h.nbrs)))

@@ -284,38 +284,7 @@ func (r *molfileReader) read2000(atoms, bonds int) *problem {
 		if !ok || len(line) < 32 {
 			return r.problem("want a line for each of %d atoms", atoms)
 		}
-		place, err := r.place([3]string{field(line, 0, 10), field(line, 10, 20), field(line, 20, 30)})
-		if err != nil {
-			return err
-		}
-		var a Atom
-		if err := r.element(&a, field(line, 31, 34)); err != nil {
-			return err
-		}
-		var fields [5]int
-		for i, f := range [...]struct {
-			begin, end  int
-			name        string
-			least, most int
-		}{
-			{34, 36, "mass difference", -18, 99},
-			{36, 39, "charge", 0, 7},
-			{42, 45, "number of hydrogens", 0, 0},
-			{48, 51, "valence", 0, 15}, {60, 63, "atom map number", 0, 999},
-		} {
-			fields[i], err = r.number(line, f.begin, f.end, f.name, f.least, f.most)
-			if err != nil {
-				return err
-			}
-		}
-		if d := fields[0]; d != 0 {
-			a.Isotope = uint16(max(0, int(elements[a.Z].isotope)+d))
-		}
-		if c := fields[1]; c != 0 {
-			a.Charge = int8(4 - c)
-		}
-		a.Map = int32(fields[4])
-		if err := r.add(a, place, fields[3]); err != nil {
+		if err := r.atom2000(line); err != nil {
 			return err
 		}
 	}
@@ -324,28 +293,70 @@ func (r *molfileReader) read2000(atoms, bonds int) *problem {
 		if !ok || len(line) < 9 {
 			return r.problem("want a line for each of %d bonds", bonds)
 		}
-		order, err := r.number(line, 6, 9, "type of a bond", 0, 99)
-		if err != nil {
-			return err
-		}
-		stereo, err := r.number(line, 9, 12, "stereo of a bond", 0, 99)
-		if err != nil {
-			return err
-		}
-		if topology, err := r.number(line, 15, 18, "topology of a bond", 0, 99); err != nil || topology != 0 {
-			return r.problem("the topology of a bond is given: this is a query, and not a molecule")
-		}
-		d := map[int]drawn{
-			1: wedge,
-			3: crossed,
-			4: wavy,
-			6: dash,
-		}[stereo]
-		if err := r.bond(order, field(line, 0, 3), field(line, 3, 6), d); err != nil {
+		if err := r.bond2000(line); err != nil {
 			return err
 		}
 	}
 	return r.properties()
+}
+
+// fields2000 are the numbers in a line of an atom in version V2000.
+var fields2000 = [...]struct {
+	begin, end        int // columns
+	name              string
+	smallest, largest int
+}{
+	{34, 36, "mass difference", -18, 99},
+	{36, 39, "charge", 0, 7},
+	{42, 45, "number of hydrogens", 0, 0},
+	{48, 51, "valence", 0, 15},
+	{60, 63, "atom map number", 0, 999},
+}
+
+// atom2000 reads the line of an atom in version V2000.
+func (r *molfileReader) atom2000(line string) *problem {
+	place, err := r.place([3]string{field(line, 0, 10), field(line, 10, 20), field(line, 20, 30)})
+	if err != nil {
+		return err
+	}
+	var a Atom
+	if err := r.element(&a, field(line, 31, 34)); err != nil {
+		return err
+	}
+	var values [len(fields2000)]int
+	for i, f := range fields2000 {
+		values[i], err = r.number(line, f.begin, f.end, f.name, f.smallest, f.largest)
+		if err != nil {
+			return err
+		}
+	}
+	if d := values[0]; d != 0 {
+		a.Isotope = uint16(max(0, int(elements[a.Z].isotope)+d))
+	}
+	if c := values[1]; c != 0 {
+		a.Charge = int8(4 - c)
+	}
+	a.Map = int32(values[4])
+	return r.add(a, place, values[3])
+}
+
+// marks2000 has the marks of a bond by their numbers in version V2000.
+var marks2000 = map[int]drawn{1: wedge, 3: crossed, 4: wavy, 6: dash}
+
+// bond2000 reads the line of a bond in version V2000.
+func (r *molfileReader) bond2000(line string) *problem {
+	order, err := r.number(line, 6, 9, "type of a bond", 0, 99)
+	if err != nil {
+		return err
+	}
+	mark, err := r.number(line, 9, 12, "stereo of a bond", 0, 99)
+	if err != nil {
+		return err
+	}
+	if topology, err := r.number(line, 15, 18, "topology of a bond", 0, 99); err != nil || topology != 0 {
+		return r.problem("the topology of a bond is given: this is a query, and not a molecule")
+	}
+	return r.bond(order, field(line, 0, 3), field(line, 3, 6), marks2000[mark])
 }
 
 // properties reads the lines after the bonds, up to M  END.

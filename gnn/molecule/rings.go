@@ -89,6 +89,7 @@ type ringFinder struct {
 	low    []int32 // the lowest order that an atom's subtree reaches
 	frames []frame
 	stack  []int32 // bonds of unfinished blocks
+	time   int32   // number of atoms discovered
 
 	// The block at hand. Its atoms are numbered in the order of step 1.
 	atoms  []int32 // atom of the molecule
@@ -107,10 +108,12 @@ type ringFinder struct {
 	order      []int32
 
 	// Elimination. A set of edges has words words.
-	words int
-	rows  []uint64 // independent rings, reduced
-	pivot []int32  // of every edge: 1 + the row whose first edge it is
-	sum   []uint64
+	words       int
+	rows        []uint64 // independent rings, reduced
+	independent int32    // number of rows
+	pivot       []int32  // for every edge: 1 + the row whose first edge it is
+	sum         []uint64
+	work        int // words added so far
 
 	branches []step // family: the path under construction
 }
@@ -168,57 +171,63 @@ func (v *perceiver) findRings() *problem {
 	f.degree = resize(f.degree, n)
 	f.frames = f.frames[:0]
 	f.stack = f.stack[:0]
-	time := int32(0)
-	for root := range m.Atoms {
+	f.time = 0
+	for root := range int32(n) {
 		if f.found[root] != 0 {
 			continue
 		}
-		time++
-		f.found[root] = time
-		f.low[root] = time
-		f.frames = append(f.frames, frame{int32(root), v.ptr[root], -1})
+		f.discover(v, root, -1)
 		for len(f.frames) > 0 {
 			top := &f.frames[len(f.frames)-1]
 			a := top.atom
-			if top.link < v.ptr[a+1] {
-				l := v.links[top.link]
-				top.link++
-				switch {
-				case l.bond == top.bond || m.Bonds[l.bond].Type == Dative:
-				case f.found[l.atom] == 0:
-					time++
-					f.found[l.atom] = time
-					f.low[l.atom] = time
-					f.stack = append(f.stack, l.bond)
-					f.frames = append(f.frames, frame{l.atom, v.ptr[l.atom], l.bond})
-				case f.found[l.atom] < f.found[a]:
-					f.stack = append(f.stack, l.bond)
-					f.low[a] = min(f.low[a], f.found[l.atom])
+			if top.link == v.ptr[a+1] {
+				f.frames = f.frames[:len(f.frames)-1]
+				if len(f.frames) > 0 && !v.leave(a, top.bond) {
+					return atomProblem(a, "the ring system of this atom is too large to be searched")
 				}
 				continue
 			}
-			bond := top.bond
-			f.frames = f.frames[:len(f.frames)-1]
-			if len(f.frames) == 0 {
-				break
+			l := v.links[top.link]
+			top.link++
+			switch {
+			case l.bond == top.bond || m.Bonds[l.bond].Type == Dative:
+			case f.found[l.atom] == 0:
+				f.stack = append(f.stack, l.bond)
+				f.discover(v, l.atom, l.bond)
+			case f.found[l.atom] < f.found[a]:
+				f.stack = append(f.stack, l.bond)
+				f.low[a] = min(f.low[a], f.found[l.atom])
 			}
-			p := f.frames[len(f.frames)-1].atom
-			f.low[p] = min(f.low[p], f.low[a])
-			if f.low[a] < f.found[p] {
-				continue
-			}
-			// p separates what was found since the bond: a block.
-			k := len(f.stack) - 1
-			for f.stack[k] != bond {
-				k--
-			}
-			if len(f.stack)-k > 1 && !v.ringsOfBlock(f.stack[k:]) {
-				return atomProblem(p, "the ring system of this atom is too large to be searched")
-			}
-			f.stack = f.stack[:k]
 		}
 	}
 	return nil
+}
+
+// discover begins the search from an atom to which a bond has led.
+func (f *ringFinder) discover(v *perceiver, atom, bond int32) {
+	f.time++
+	f.found[atom] = f.time
+	f.low[atom] = f.time
+	f.frames = append(f.frames, frame{atom, v.ptr[atom], bond})
+}
+
+// leave goes back along a bond from an atom whose search is complete. If that completes a block, it
+// adds its rings. It reports whether the search for rings stayed within its bounds.
+func (v *perceiver) leave(atom, bond int32) bool {
+	f := &v.finder
+	parent := f.frames[len(f.frames)-1].atom
+	f.low[parent] = min(f.low[parent], f.low[atom])
+	if f.low[atom] < f.found[parent] {
+		return true
+	}
+	// The parent separates the bonds that were found since the bond: a block.
+	start := len(f.stack) - 1
+	for f.stack[start] != bond {
+		start--
+	}
+	block := f.stack[start:]
+	f.stack = f.stack[:start]
+	return len(block) == 1 || v.ringsOfBlock(block)
 }
 
 // ringsOfBlock adds the rings of the block with the given bonds. It reports
@@ -443,61 +452,68 @@ func (f *ringFinder) eliminate() (complete, ok bool) {
 	slices.SortStableFunc(f.order, func(a, b int32) int {
 		return int(f.candidates[a].size - f.candidates[b].size)
 	})
-	rank := len(f.edges) - len(f.atoms) + 1
+	rank := int32(len(f.edges) - len(f.atoms) + 1)
 	f.words = (len(f.edges) + 63) / 64
 	f.rows = f.rows[:0]
 	f.sum = resize(f.sum, f.words)
 	f.pivot = resize(f.pivot, len(f.edges))
-	relevants := f.order[:0]
-	independent := int32(0)
-	smaller := int32(0) // rows that are smaller than the candidate at hand
+	f.independent = 0
+	f.work = 0
+	relevant := f.order[:0]
+	smaller := int32(0) // number of independent rings that are smaller than the candidate
 	size := int32(0)
-	work := 0
 	for _, i := range f.order {
 		c := &f.candidates[i]
 		if c.size > size {
-			if int(independent) == rank {
+			if f.independent == rank {
 				break
 			}
 			size = c.size
-			smaller = independent
+			smaller = f.independent
 		}
 		clear(f.sum)
 		for _, s := range f.path[c.start : c.start+c.size] {
 			f.sum[s.edge/64] |= 1 << (s.edge % 64)
 		}
-		relevant := false
-		for w := 0; w < f.words; {
-			if f.sum[w] == 0 {
-				w++
-				continue
-			}
-			edge := w*64 + bits.TrailingZeros64(f.sum[w])
-			row := f.pivot[edge]
-			relevant = relevant || row == 0 || row > smaller
-			if row == 0 {
-				independent++
-				f.pivot[edge] = independent
-				f.rows = append(f.rows, f.sum...)
-				break
-			}
-			if relevant && int(independent) == rank {
-				break
-			}
-			for k, bits := range f.rows[int(row-1)*f.words : int(row)*f.words] {
-				f.sum[k] ^= bits
-			}
-			work += f.words
+		if f.reduce(smaller, rank) {
+			relevant = append(relevant, i)
 		}
-		if relevant {
-			relevants = append(relevants, i)
-		}
-		if work > mostElimination {
+		if f.work > mostElimination {
 			return false, false
 		}
 	}
-	f.order = relevants
-	return int(independent) == rank, true
+	f.order = relevant
+	return f.independent == rank, true
+}
+
+// reduce adds independent rings to the ring f.sum until it is empty or has an edge that is the pivot
+// of none, and then keeps it as one. It reports whether f.sum is no sum of the first rings, which
+// are the smaller ones. Once there are rank rings, it stops when this is known.
+func (f *ringFinder) reduce(smaller, rank int32) (relevant bool) {
+	for w := 0; w < f.words; {
+		if f.sum[w] == 0 {
+			w++
+			continue
+		}
+		edge := w*64 + bits.TrailingZeros64(f.sum[w])
+		row := f.pivot[edge]
+		if row == 0 {
+			f.independent++
+			f.pivot[edge] = f.independent
+			f.rows = append(f.rows, f.sum...)
+			return true
+		}
+		// No smaller ring has this edge as its pivot, so that none can remove it.
+		relevant = relevant || row > smaller
+		if relevant && f.independent == rank {
+			return true
+		}
+		for k, word := range f.rows[int(row-1)*f.words : int(row)*f.words] {
+			f.sum[k] ^= word
+		}
+		f.work += f.words
+	}
+	return relevant
 }
 
 // addFamilies adds the rings of the families in f.order. Where they have too many, each counts as one.

@@ -210,26 +210,10 @@ func (r *smilesReader) chain() *problem {
 			expect = afterAtoms
 			continue
 		}
-		start := r.pos
-		a, err := r.atom()
-		if err != nil {
+		if err := r.appendAtom(prev, bond); err != nil {
 			return err
 		}
-		if len(r.mol.Atoms) == MaxAtoms {
-			return r.problem(start, "more than %d atoms", MaxAtoms)
-		}
-		i := int32(len(r.mol.Atoms))
-		a.first = prev < 0
-		r.mol.Atoms = append(r.mol.Atoms, a)
-		r.columns = append(r.columns, int32(start+1))
-		r.degree = append(r.degree, 0)
-		r.lastDigit = append(r.lastDigit, -1)
-		if prev >= 0 {
-			r.mol.Bonds = append(r.mol.Bonds, r.makeBond(prev, i, bond))
-			r.degree[prev]++
-			r.degree[i]++
-		}
-		prev = i
+		prev = int32(len(r.mol.Atoms)) - 1
 		bond = bondSpec{}
 		expect = afterAtoms
 	}
@@ -245,7 +229,31 @@ func (r *smilesReader) chain() *problem {
 	return nil
 }
 
-// bondTypes are the orders of the bond symbols.
+// appendAtom reads an atom and bonds it to prev, unless that is negative.
+func (r *smilesReader) appendAtom(prev int32, bond bondSpec) *problem {
+	start := r.pos
+	a, err := r.atom()
+	if err != nil {
+		return err
+	}
+	if len(r.mol.Atoms) == MaxAtoms {
+		return r.problem(start, "more than %d atoms", MaxAtoms)
+	}
+	i := int32(len(r.mol.Atoms))
+	a.first = prev < 0
+	r.mol.Atoms = append(r.mol.Atoms, a)
+	r.columns = append(r.columns, int32(start+1))
+	r.degree = append(r.degree, 0)
+	r.lastDigit = append(r.lastDigit, -1)
+	if prev >= 0 {
+		r.mol.Bonds = append(r.mol.Bonds, r.makeBond(prev, i, bond))
+		r.degree[prev]++
+		r.degree[i]++
+	}
+	return nil
+}
+
+// bondTypes has the orders of the bond symbols.
 var bondTypes = [128]BondType{
 	'-': Single,
 	'=': Double,
@@ -539,45 +547,15 @@ func (r *smilesReader) bracket() (Atom, *problem) {
 			return a, err
 		}
 	}
-	if r.peek() == 'H' {
-		r.pos++
-		a.explicit = 1
-		if isDigit(r.peek()) {
-			n, err := r.integer("number of hydrogens", 99)
-			if err != nil {
-				return a, err
-			}
-			a.explicit = int8(n)
-		}
+	err := r.hydrogens(&a)
+	if err == nil {
+		err = r.charge(&a)
 	}
-	if c := r.peek(); c == '+' || c == '-' {
-		r.pos++
-		n := int32(1)
-		if r.peek() == c {
-			r.pos++
-			n = 2
-		} else if isDigit(r.peek()) {
-			var err *problem
-			n, err = r.integer("charge", 99)
-			if err != nil {
-				return a, err
-			}
-		}
-		if c == '-' {
-			n = -n
-		}
-		a.Charge = int8(n)
+	if err == nil {
+		err = r.mapNumber(&a)
 	}
-	if r.peek() == ':' {
-		r.pos++
-		if !isDigit(r.peek()) {
-			return a, r.problem(r.pos, "%s where an atom map number is expected", r.what())
-		}
-		n, err := r.integer("atom map number", math.MaxInt32)
-		if err != nil {
-			return a, err
-		}
-		a.Map = n
+	if err != nil {
+		return a, err
 	}
 	if r.peek() != ']' {
 		if r.pos >= len(r.text) {
@@ -591,6 +569,55 @@ func (r *smilesReader) bracket() (Atom, *problem) {
 	}
 	r.pos++
 	return a, nil
+}
+
+// hydrogens reads the hydrogens of a bracket atom, if any.
+func (r *smilesReader) hydrogens(a *Atom) *problem {
+	if r.peek() != 'H' {
+		return nil
+	}
+	r.pos++
+	a.explicit = 1
+	if !isDigit(r.peek()) {
+		return nil
+	}
+	n, err := r.integer("number of hydrogens", 99)
+	a.explicit = int8(n)
+	return err
+}
+
+// charge reads the charge of a bracket atom, if any.
+func (r *smilesReader) charge(a *Atom) (err *problem) {
+	sign := r.peek()
+	if sign != '+' && sign != '-' {
+		return nil
+	}
+	r.pos++
+	n := int32(1)
+	if r.peek() == sign {
+		r.pos++
+		n = 2
+	} else if isDigit(r.peek()) {
+		n, err = r.integer("charge", 99)
+	}
+	if sign == '-' {
+		n = -n
+	}
+	a.Charge = int8(n)
+	return err
+}
+
+// mapNumber reads the atom map number of a bracket atom, if any.
+func (r *smilesReader) mapNumber(a *Atom) (err *problem) {
+	if r.peek() != ':' {
+		return nil
+	}
+	r.pos++
+	if !isDigit(r.peek()) {
+		return r.problem(r.pos, "%s where an atom map number is expected", r.what())
+	}
+	a.Map, err = r.integer("atom map number", math.MaxInt32)
+	return err
 }
 
 // symbol reads the element symbol of a bracket atom.

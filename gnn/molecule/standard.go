@@ -105,28 +105,34 @@ type charge struct {
 //
 // The changes are made to drawing, a copy of the molecule as it was before its perception.
 func (v *perceiver) neutralise(drawing []Atom) bool {
-	m := v.m
-	if !slices.ContainsFunc(m.Atoms, func(a Atom) bool { return a.Charge != 0 }) {
+	if !slices.ContainsFunc(v.m.Atoms, func(a Atom) bool { return a.Charge != 0 }) {
 		return false
 	}
-	var anions, cations []charge
-	fixed := 0 // positive charge that no hydrogen can remove
+	anions, cations, fixed := v.findCharges()
+	changed := v.removeNegative(drawing, anions, len(anions)-fixed)
+	return v.removePositive(drawing, cations) || changed
+}
+
+// findCharges returns the anions and the cations with hydrogens in the order in which they lose
+// their charges, and the positive charge that no hydrogen can remove.
+func (v *perceiver) findCharges() (anions, cations []charge, fixed int) {
 	v.rankAtoms(false)
-	for i := range int32(len(m.Atoms)) {
-		a := &m.Atoms[i]
+	for i := range int32(len(v.m.Atoms)) {
+		a := &v.m.Atoms[i]
 		c := charge{atom: i, rank: v.stereo.rank[i]}
 		switch {
 		case a.Charge == -1:
 			c.acid = v.acidic(i)
-			if c.acid || !v.nextTo(i, cation) {
+			if c.acid || v.countNext(i, cation) == 0 {
 				anions = append(anions, c)
 			}
-		case cation(a) && a.hydrogens() > 0:
-			if n := v.countNext(i, anion); n != 1 {
-				cations = append(cations, c)
+		case !cation(a):
+		case a.hydrogens() == 0:
+			if v.countNext(i, anion) == 0 {
+				fixed += int(a.Charge)
 			}
-		case cation(a) && !v.nextTo(i, anion):
-			fixed += int(a.Charge)
+		case v.countNext(i, anion) != 1:
+			cations = append(cations, c)
 		}
 	}
 	order := func(x, y charge) int {
@@ -136,46 +142,51 @@ func (v *perceiver) neutralise(drawing []Atom) bool {
 	slices.SortFunc(cations, order)
 	anions = v.dropBalanced(anions)
 	slices.SortStableFunc(anions, func(x, y charge) int { return yes(x.acid) - yes(y.acid) })
+	return anions, cations, fixed
+}
 
-	changed := false
-	surplus := len(anions) - fixed
+// removeNegative neutralises as many anions as the surplus says, or all if it is negative. It
+// reports whether there were any.
+func (v *perceiver) removeNegative(drawing []Atom, anions []charge, surplus int) (changed bool) {
 	for _, c := range anions {
 		if surplus == 0 {
 			break
 		}
-		a := &m.Atoms[c.atom]
+		a := &v.m.Atoms[c.atom]
 		change := int8(1)
 		if elements[a.Z].early {
 			change = -1
 		}
 		hydrogens := a.hydrogens() + change
-		if hydrogens < 0 || !slices.Contains(elements[a.Z].valences, int8(a.totalValence())+change) {
-			continue
+		valence := int8(a.totalValence()) + change
+		if hydrogens >= 0 && slices.Contains(elements[a.Z].valences, valence) {
+			surplus--
+			changed = true
+			drawing[c.atom].setHydrogens(hydrogens, 0)
 		}
-		surplus--
-		changed = true
-		drawing[c.atom].setHydrogens(hydrogens, 0)
 	}
+	return changed
+}
+
+// removePositive removes charges of cations while the net charge is positive. It reports whether
+// there were any.
+func (v *perceiver) removePositive(drawing []Atom, cations []charge) (changed bool) {
 	net := 0
 	for i := range drawing {
 		net += int(drawing[i].Charge)
 	}
 	for _, c := range cations {
-		a := &m.Atoms[c.atom]
-		change := int8(-1)
-		if a.Z == 6 || elements[a.Z].early {
-			change = 1
-		}
-		removed := int8(min(net, int(a.Charge)))
-		if change < 0 {
+		a := &v.m.Atoms[c.atom]
+		e := &elements[a.Z]
+		change := int8(1)
+		removed := int8(max(0, min(net, int(a.Charge))))
+		if a.Z != 6 && !e.early {
+			change = -1
 			removed = min(removed, a.hydrogens())
 		}
 		valence := int8(a.totalValence()) + change*removed
-		if e := &elements[a.Z]; removed == a.Charge && e.maxValence() > 0 &&
-			!slices.Contains(e.valences, valence) {
-			continue
-		}
-		if removed > 0 {
+		impossible := removed == a.Charge && e.maxValence() > 0 && !slices.Contains(e.valences, valence)
+		if removed > 0 && !impossible {
 			net -= int(removed)
 			changed = true
 			drawing[c.atom].setHydrogens(a.hydrogens()+change*removed, a.Charge-removed)
