@@ -72,8 +72,11 @@
 // except for seven molecules (TestParity): three have several bonds to metals, and four are
 // phthalocyanines in another Kekulé structure. Scaffolds are those of release 2022.09. Hydrogens,
 // valences, hybridisation, conjugation, ring membership, configurations, stereocentres and Morgan
-// fingerprints of 102,157 molecules are those of release 2026.09.1 except for one complex of iron
-// (TestDigests), and so are the rings of 7,113 molecules in two orders of their atoms (TestRings).
+// fingerprints of 691,299 molecules are those of release 2026.09.1, with three exceptions
+// (TestDigests): two oxides of tin and lead have conjugated bonds here, and a complex of iron has
+// another dative bond. The rings of 7,113 molecules are RDKit's in two orders of their atoms
+// (TestRings), and so are the standard forms of 130,458 salts and ions except for 36
+// (TestStandardTable). The 36 are complexes of metals and forms that RDKit itself does not read.
 // Packages fingerprint and descriptor build on them.
 //
 // # Molfiles

@@ -234,10 +234,6 @@ func (v *perceiver) countNext(i int32, kind func(a *Atom) bool) (n int) {
 	return n
 }
 
-func (v *perceiver) nextTo(i int32, kind func(a *Atom) bool) bool {
-	return v.countNext(i, kind) > 0
-}
-
 // acidic reports whether an atom of charge -1 is that of an acid: a carboxylate, sulphonate,
 // phosphate, nitrate, halate or one of their sulphur analogues, or a tetrazole.
 func (v *perceiver) acidic(i int32) bool {
