@@ -169,16 +169,16 @@ func TestWithColumns(t *testing.T) {
 		}
 	}
 	for want, f := range map[string]graph.Columns{
-		"0 attributes, the model wants 1":         {Attributes: 1},
-		"1 columns of labels, the model wants 2":  {Labels: []graph.LabelValues{{Width: 9}, {Width: 9}}},
-		"column 1 of the labels has 0 values":     {Labels: []graph.LabelValues{{}}},
-		"column 1 of the labels has 1048577":      {Labels: []graph.LabelValues{{Width: 1<<20 + 1}}},
-		"2097152 columns in all":                  {Labels: []graph.LabelValues{{Width: 1 << 20}, {Width: 1 << 20}}},
-		"values from 9223372036854775807 on":      {Labels: []graph.LabelValues{{Min: math.MaxInt, Width: 2}}},
-		"unseen values are not ascending":         {Labels: []graph.LabelValues{{Width: 3, Unseen: []int{1, 1}}}},
-		"-1 attributes":                           {Attributes: -1},
-		"1 of degrees":                            {DegreeColumns: 1},
-		"4, which is to stand for unseen values,": {Labels: []graph.LabelValues{{Min: 3, Width: 4, Unseen: []int{4}, Other: &[]int{4}[0]}}},
+		"0 attributes, the model wants 1":        {Attributes: 1},
+		"1 columns of labels, the model wants 2": {Labels: []graph.LabelValues{{Width: 9}, {Width: 9}}},
+		"column 1 of the labels has 0 values":    {Labels: []graph.LabelValues{{}}},
+		"column 1 of the labels has 1048577":     {Labels: []graph.LabelValues{{Width: 1<<20 + 1}}},
+		"2097152 columns in all":                 {Labels: []graph.LabelValues{{Width: 1 << 20}, {Width: 1 << 20}}},
+		"values from 9223372036854775807 on":     {Labels: []graph.LabelValues{{Min: math.MaxInt, Width: 2}}},
+		"unseen values are not ascending":        {Labels: []graph.LabelValues{{Width: 3, Unseen: []int{1, 1}}}},
+		"-1 attributes":                          {Attributes: -1},
+		"1 of degrees":                           {DegreeColumns: 1},
+		"value for unseen labels, 4, is itself":  {Labels: []graph.LabelValues{{Min: 3, Width: 4, Unseen: []int{4}, Other: &[]int{4}[0]}}},
 	} {
 		if _, err := other.WithColumns(f); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q in it", f, err, want)

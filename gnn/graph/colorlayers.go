@@ -34,15 +34,15 @@ type Layering struct {
 
 // colorLayers is the result of Batch.ColorLayers and the memory that it reuses.
 type colorLayers struct {
-	made   bool
-	of     Layering
-	layers []*ColorLayer
-	last   []int32
+	made     bool
+	layering Layering
+	layers   []*ColorLayer
+	final    []int32
 
 	memory     []*ColorLayer
 	nodes      [2][]int32
 	diagonal   []float64
-	at         []int32
+	ends       []int32
 	refinement Colors
 }
 
@@ -56,13 +56,13 @@ type colorLayers struct {
 // layering needs edge labels and the batch has none.
 func (b *Batch) ColorLayers(layering Layering) (layers []*ColorLayer, final []int32) {
 	s := &b.colors
-	if b.Constant && s.made && s.of == layering {
-		return s.layers, s.last
+	if b.Constant && s.made && s.layering == layering {
+		return s.layers, s.final
 	}
 	s.made = true
-	s.of = layering
+	s.layering = layering
 	s.layers = s.layers[:0]
-	s.last = nil
+	s.final = nil
 	n := b.Nodes()
 	if n == 0 {
 		return nil, nil
@@ -78,10 +78,10 @@ func (b *Batch) ColorLayers(layering Layering) (layers []*ColorLayer, final []in
 		layer := s.layer(k)
 		layer.collect(colors, count)
 		if k > 0 {
-			layer.connect(s.layers[k-1], next, m, &s.at)
+			layer.connect(s.layers[k-1], next, m, &s.ends)
 		}
 		s.layers = append(s.layers, layer)
-		s.last = colors
+		s.final = colors
 		if k == layering.Rounds {
 			break
 		}
@@ -90,7 +90,7 @@ func (b *Batch) ColorLayers(layering Layering) (layers []*ColorLayer, final []in
 		if c.Len() == count { // further rounds change nothing
 			same := s.layer(k + 1)
 			same.collect(colors, count)
-			same.connect(layer, colors, m, &s.at)
+			same.connect(layer, colors, m, &s.ends)
 			same.Same = true
 			for len(s.layers) <= layering.Rounds {
 				s.layers = append(s.layers, same)
@@ -107,11 +107,11 @@ func (b *Batch) ColorLayers(layering Layering) (layers []*ColorLayer, final []in
 		}
 		nodes := s.layer(k)
 		nodes.collect(colors, n)
-		nodes.connect(s.layers[k-1], s.last, m, &s.at)
+		nodes.connect(s.layers[k-1], s.final, m, &s.ends)
 		s.layers = append(s.layers, nodes)
-		s.last = colors
+		s.final = colors
 	}
-	return s.layers, s.last
+	return s.layers, s.final
 }
 
 // sight returns the matrix by which nodes see their neighbours, the labels of its entries, and a

@@ -86,7 +86,7 @@ func (c Columns) Check() error {
 		}
 		if l.Other != nil && !l.Seen(*l.Other) {
 			return fmt.Errorf(
-				"graph: columns: column %d of the labels: %d, which is to stand for unseen values, is unseen",
+				"graph: columns: column %d of the labels: the value for unseen labels, %d, is itself unseen",
 				k+1, *l.Other,
 			)
 		}
