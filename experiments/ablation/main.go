@@ -39,8 +39,13 @@ type experiment struct {
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
 		Experiment: paper.Experiment{
-			Data:     cli.Data{NodeFeatures: dataset.FeaturesAuto},
-			Recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 5},
+			Data: cli.Data{NodeFeatures: dataset.FeaturesAuto},
+			Recipe: cli.Recipe{
+				Epochs: 20,
+				Batch:  128,
+				LR:     0.01,
+				Seeds:  5,
+			},
 			Protocol: cli.Protocol{Protocols: []string{"graphcl"}, Choices: []string{"graphcl", "linear"}},
 			// The least β of the paper's range. At the 0.05 of Table 1 L_G is too
 			// weak for a switch of it to show.
@@ -53,7 +58,8 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 			kappas:  []float64{5, 10, 50},
 		},
 	}
-	flags := cli.NewFlagSet("ablation", synopsis, "", "-dataset NCI1 -data DIR -seeds 3", "-dataset MUTAG -data DIR -vary p -p-values 50,60,70,80,90,100 -beta 0.05")
+	flags := cli.NewFlagSet("ablation", synopsis, "", "-dataset NCI1 -data DIR -seeds 3",
+		"-dataset MUTAG -data DIR -vary p -p-values 50,60,70,80,90,100 -beta 0.05")
 	flags.Add(&x.Data, &x.vary, &x.Recipe, &x.Protocol, &x.Engine, &x.Output)
 	methods := []string{method.InfoNCE, method.SpecMatch}
 	x.Settings.Register(flags, method.Unsupervised, methods, func() []string { return methods })
@@ -87,7 +93,8 @@ func (x *experiment) runs(sets []*dataset.Dataset) (runs []*training.Run) {
 	for _, ds := range sets {
 		for _, row := range x.rows() {
 			for _, r := range x.Seeds(ds, row.method, row.options) {
-				if r.Setting = row.key(); !seen[r.Name()] {
+				r.Setting = row.key()
+				if !seen[r.Name()] {
 					seen[r.Name()] = true
 					runs = append(runs, r)
 				}

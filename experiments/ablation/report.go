@@ -30,7 +30,8 @@ func (x *experiment) outcomes(trained []training.Trained, scores []eval.Score) [
 	for i := range all {
 		all[i] = outcome{trained[i], map[string]eval.Score{}}
 		for _, protocol := range x.Protocol.Protocols {
-			all[i].scores[protocol], scores = scores[0], scores[1:]
+			all[i].scores[protocol] = scores[0]
+			scores = scores[1:]
 		}
 	}
 	return all
@@ -77,7 +78,9 @@ func (x *experiment) results(ds *dataset.Dataset, runs []*training.Run, outcomes
 	return results
 }
 
-func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*training.Run, outcomes []outcome) error {
+func (x *experiment) report(
+	stdout io.Writer, sets []*dataset.Dataset, runs []*training.Run, outcomes []outcome,
+) error {
 	bySet := map[*dataset.Dataset][]result{}
 	for _, ds := range sets {
 		bySet[ds] = x.results(ds, runs, outcomes)
@@ -104,8 +107,11 @@ func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*t
 
 func (x *experiment) resultsRow(ds *dataset.Dataset, protocol string, r result) run.Row {
 	out := grid.Common("ablation", "accuracy", x.Engine, r.options)
-	out.Dataset, out.Method, out.Protocol = ds.Name, r.label, protocol
-	out.PerSeed, out.Epochs = r.accuracies(protocol), x.Recipe.Epochs
+	out.Dataset = ds.Name
+	out.Method = r.label
+	out.Protocol = protocol
+	out.PerSeed = r.accuracies(protocol)
+	out.Epochs = x.Recipe.Epochs
 	out.Mean, out.Std = stat.MeanStdDev(out.PerSeed, nil)
 	var speeds []float64
 	for _, o := range r.outcomes {
@@ -121,7 +127,9 @@ func (x *experiment) resultsRow(ds *dataset.Dataset, protocol string, r result) 
 
 // table is one data set under one protocol.
 func (x *experiment) table(ds *dataset.Dataset, protocol string, results []result) *table.Table {
-	columns := []string{"accuracy (%)", "minus β = 0", "L_G trained", "L_G hard", "std of S", "gradient ratio"}
+	columns := []string{
+		"accuracy (%)", "minus β = 0", "L_G trained", "L_G hard", "std of S", "gradient ratio",
+	}
 	if _, ok := published.Table4[0].Values[ds.Name]; ok {
 		columns = append(columns, "published (%)")
 	}
@@ -163,16 +171,25 @@ func (x *experiment) figure(sets []*dataset.Dataset, bySet map[*dataset.Dataset]
 	axes := map[string]string{factorBeta: "β", factorP: "percentile p (%)", factorKappa: "sharpness κ"}
 	var panels []plot.Panel
 	for _, factor := range []string{factorBeta, factorP, factorKappa} {
-		accuracy := plot.Lines{Axes: plot.Axes{XLabel: axes[factor], YLabel: "accuracy (%)", LogX: factor == factorKappa}}
+		accuracy := plot.Lines{Axes: plot.Axes{
+			XLabel: axes[factor],
+			YLabel: "accuracy (%)",
+			LogX:   factor == factorKappa,
+		}}
 		match := plot.Lines{Axes: plot.Axes{XLabel: axes[factor], YLabel: "L_G after training"}}
 		for _, ds := range sets {
 			acc := plot.Series{Name: ds.Name, Bars: true}
-			soft, hard := plot.Series{Name: ds.Name + ", as trained"}, plot.Series{Name: ds.Name + ", hard threshold"}
+			soft := plot.Series{Name: ds.Name + ", as trained"}
+			hard := plot.Series{Name: ds.Name + ", hard threshold"}
 			for _, r := range sorted(bySet[ds], factor) {
 				mean, std := stat.MeanStdDev(r.accuracies(protocol), nil)
-				acc.X, acc.Y, acc.Err = append(acc.X, r.x), append(acc.Y, mean), append(acc.Err, std)
-				soft.X, soft.Y = append(soft.X, r.x), append(soft.Y, r.last("loss_g"))
-				hard.X, hard.Y = append(hard.X, r.x), append(hard.Y, r.last("loss_g_hard"))
+				acc.X = append(acc.X, r.x)
+				acc.Y = append(acc.Y, mean)
+				acc.Err = append(acc.Err, std)
+				soft.X = append(soft.X, r.x)
+				soft.Y = append(soft.Y, r.last("loss_g"))
+				hard.X = append(hard.X, r.x)
+				hard.Y = append(hard.Y, r.last("loss_g_hard"))
 			}
 			accuracy.Series = append(accuracy.Series, acc)
 			if n := len(acc.X); factor != factorBeta && n > 0 {
@@ -197,7 +214,9 @@ func (x *experiment) figure(sets []*dataset.Dataset, bySet map[*dataset.Dataset]
 // sorted returns the rows of a factor by its value. A β that is steered has none
 // and is left out.
 func sorted(results []result, factor string) []result {
-	rows := slices.DeleteFunc(slices.Clone(results), func(r result) bool { return r.factor != factor || method.Beta.Of(r.options).Ratio != 0 })
+	rows := slices.DeleteFunc(slices.Clone(results), func(r result) bool {
+		return r.factor != factor || method.Beta.Of(r.options).Ratio != 0
+	})
 	slices.SortFunc(rows, func(a, b result) int { return cmp.Compare(a.x, b.x) })
 	return rows
 }

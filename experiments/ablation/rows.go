@@ -23,7 +23,9 @@ const (
 	factorReduction = "reduction" // L_C as mean or sum
 )
 
-var factors = []string{factorBeta, factorP, factorKappa, factorAdjacency, factorLaplacian, factorInput, factorReduction}
+var factors = []string{
+	factorBeta, factorP, factorKappa, factorAdjacency, factorLaplacian, factorInput, factorReduction,
+}
 
 type vary struct {
 	factors []string
@@ -33,8 +35,10 @@ type vary struct {
 }
 
 func (v *vary) Register(f *cli.FlagSet) {
-	cli.Var(f, &v.factors, "vary", setting.List(setting.OneOf(factors...)), "`factors` to change, one at a time: "+strings.Join(factors, ","))
-	cli.Var(f, &v.betas, "beta-values", setting.List(train.ParseBeta), "`values` of β to compare (0 is always among them)")
+	cli.Var(f, &v.factors, "vary", setting.List(setting.OneOf(factors...)),
+		"`factors` to change, one at a time: "+strings.Join(factors, ","))
+	cli.Var(f, &v.betas, "beta-values", setting.List(train.ParseBeta),
+		"`values` of β to compare (0 is always among them)")
 	cli.Var(f, &v.ps, "p-values", setting.List(setting.Float(0, 100)), "`values` of p to compare")
 	cli.Var(f, &v.kappas, "kappa-values", setting.List(setting.Positive), "`values` of κ to compare")
 	f.Grows("vary", "beta-values", "p-values", "kappa-values")
@@ -60,8 +64,11 @@ func (r row) key() string {
 		return method.InfoNCE
 	}
 	o := method.Objective(r.options)
-	return fmt.Sprintf("beta=%v,p=%v,kappa=%v,%v,random-walk=%t,on-h=%t,sum=%t",
-		o.Beta, o.Match.Percentile, o.Match.Kappa, o.Match.Adjacency, o.Match.RandomWalk, o.OnH, o.Contrast.Sum)
+	return fmt.Sprintf(
+		"beta=%v,p=%v,kappa=%v,%v,random-walk=%t,on-h=%t,sum=%t",
+		o.Beta, o.Match.Percentile, o.Match.Kappa, o.Match.Adjacency,
+		o.Match.RandomWalk, o.OnH, o.Contrast.Sum,
+	)
 }
 
 // rows lists the settings in the order of the table. The first is β = 0, with
@@ -96,7 +103,12 @@ func (x *experiment) rows() []row {
 	add(factorAdjacency, "adjacency ste", 0, method.Options{"adjacency": specmatch.StraightThrough})
 	add(factorAdjacency, "adjacency hard", 0, method.Options{"adjacency": specmatch.Hard})
 	// θ is the largest similarity, no pair is above it: L_G is 0.
-	add(factorAdjacency, "adjacency hard, p = 100", 0, method.Options{"adjacency": specmatch.Hard, "percentile": 100.})
+	add(
+		factorAdjacency,
+		"adjacency hard, p = 100",
+		0,
+		method.Options{"adjacency": specmatch.Hard, "percentile": 100.},
+	)
 	add(factorLaplacian, "Laplacian symmetric", 0, method.Options{"random-walk": false})
 	add(factorLaplacian, "Laplacian random-walk", 0, method.Options{"random-walk": true})
 	add(factorInput, "L_G on z", 0, method.Options{"on-h": false})

@@ -32,25 +32,31 @@ func (l *loadedSet) tune(
 ) (predicted [][]float64, err error) {
 	be := cpu.New(tensor.Float32)
 	defer be.Close()
-	r, head := finetune.Molecules, model.Head{Kind: l.kind(), Outputs: l.tasks}
+	r := finetune.Molecules
+	head := model.Head{Kind: l.kind(), Outputs: l.tasks}
 	r.Atoms = f.atoms
 	a := r.Architecture(head.Kind)
 	var from *model.Trained
 	if f.encoder {
-		if from, err = pretrained.Open(be); err != nil {
+		from, err = pretrained.Open(be)
+		if err != nil {
 			return nil, err
 		}
 		own := from.Card.Encoder
-		own.Dropout, own.Sum, own.Readout = a.Dropout, a.Sum, ""
+		own.Dropout = a.Dropout
+		own.Sum = a.Sum
+		own.Readout = ""
 		a = own
 	}
 	var beside *model.Numbers
 	var vector func(*molecule.Molecule) []float32
 	if f.features {
-		if beside, vector, err = numbers(r.Features...); err != nil {
+		beside, vector, err = numbers(r.Features...)
+		if err != nil {
 			return nil, err
 		}
-		beside.Hidden, beside.Linear = r.Beside, r.Linear
+		beside.Hidden = r.Beside
+		beside.Linear = r.Linear
 	}
 	graphs, err := l.graphs(a.Atoms, vector)
 	if err != nil {
@@ -67,8 +73,19 @@ func (l *loadedSet) tune(
 			return nil, err
 		}
 		m := model.NewPredictorBeside(e, head, beside, a.Dropout, rng)
-		learner, err := finetune.New(m, finetune.Data{Graphs: graphs, Y: l.y, Train: s.Train, Valid: s.Valid},
-			finetune.Options{Batch: r.Batch, Rate: r.Rate, Seed: rng.Uint64(), Patience: r.Patience, Average: r.Average})
+		learner, err := finetune.New(m, finetune.Data{
+			Graphs: graphs,
+			Y:      l.y,
+			Train:  s.Train,
+			Valid:  s.Valid,
+		},
+			finetune.Options{
+				Batch:    r.Batch,
+				Rate:     r.Rate,
+				Seed:     rng.Uint64(),
+				Patience: r.Patience,
+				Average:  r.Average,
+			})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", l.name, err)
 		}

@@ -49,12 +49,15 @@ type experiment struct {
 
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{methods: methodNames(false), recipe: cli.Recipe{Seeds: 5}}
-	flags := cli.NewFlagSet("admet", synopsis, "-data DIR", "-data DIR -dataset caco2_wang,herg -method counts,vectors")
-	cli.Var(flags, &x.methods, "method", setting.List(setting.OneOf(methodNames(true)...)), "`methods` to compare, one row each: "+strings.Join(methodNames(true), ","))
+	flags := cli.NewFlagSet("admet", synopsis, "-data DIR",
+		"-data DIR -dataset caco2_wang,herg -method counts,vectors")
+	cli.Var(flags, &x.methods, "method", setting.List(setting.OneOf(methodNames(true)...)),
+		"`methods` to compare, one row each: "+strings.Join(methodNames(true), ","))
 	flags.Grows("method")
 	flags.Add(&x.data, &x.output)
 	x.recipe.RegisterSeeds(flags)
-	cli.Var(flags, &x.encoder, "model", setting.Text, "`file` of the encoder of vectors; without it the one that is built in")
+	cli.Var(flags, &x.encoder, "model", setting.Text,
+		"`file` of the encoder of vectors; without it the one that is built in")
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}
@@ -82,7 +85,8 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		}
 		l := &loadedSet{set: s}
 		if !flags.Collecting() {
-			if l, err = s.load(ctx, x.data.Dir); err != nil {
+			l, err = s.load(ctx, x.data.Dir)
+			if err != nil {
 				return err
 			}
 			l.encoder = x.encoder

@@ -21,21 +21,35 @@ func (x *experiment) report(stdout io.Writer, outcomes []outcome) error {
 	for i, m := range x.methods {
 		columns = append(columns, methodOf(m).title)
 		for k, other := range x.methods {
-			if k != i && slices.Equal(methodOf(m).features, []string{"vectors"}) && methodOf(other).model == methodOf(m).model {
-				pairs, gains = append(pairs, [2]int{i, k}), append(gains, m+" over "+other)
+			if k != i && slices.Equal(methodOf(m).features, []string{"vectors"}) &&
+				methodOf(other).model == methodOf(m).model {
+				pairs = append(pairs, [2]int{i, k})
+				gains = append(gains, m+" over "+other)
 			}
 		}
 	}
-	t, paired := table.New("set", table.Names(columns...)...), table.New("gain of", table.Names(gains...)...)
-	paired.Caption = "Gains are positive where the vectors are better: paired over the seeds, mean ± standard error."
-	t.Caption = fmt.Sprintf("Test part of the official division, %s that divide the rest into 7/8 to fit on and 1/8 to choose the regularisation on: ridge or logistic regression.", run.OverSeeds(x.recipe.Seeds))
+	t := table.New("set", table.Names(columns...)...)
+	paired := table.New("gain of", table.Names(gains...)...)
+	paired.Caption = "Gains are positive where the vectors are better: paired over the seeds, mean ± " +
+		"standard error."
+	t.Caption = fmt.Sprintf(
+		"Test part of the official division, %s that divide the rest into 7/8 to fit on and 1/8 to choose "+
+			"the regularisation on: ridge or logistic regression.",
+		run.OverSeeds(x.recipe.Seeds),
+	)
 	if s, _ := find(x.data.Datasets[0]); s.scaffolds {
-		t.Caption = fmt.Sprintf("%d divisions by scaffold into 80 %% to fit on, 10 %% to choose the regularisation on and 10 %% to test on: mean ± standard error.", x.recipe.Seeds)
+		t.Caption = fmt.Sprintf(
+			"%d divisions by scaffold into 80 %% to fit on, 10 %% to choose the regularisation on and 10 "+
+				"%% to test on: mean ± standard error.",
+			x.recipe.Seeds,
+		)
 	}
 	var rows []run.Row
 	for _, name := range x.data.Datasets {
 		s, _ := find(name) // they have been looked for
-		first, digits, direction := len(rows), 3, "↑"
+		first := len(rows)
+		digits := 3
+		direction := "↑"
 		if s.sign() < 0 {
 			direction = "↓"
 		}
@@ -44,7 +58,15 @@ func (x *experiment) report(stdout io.Writer, outcomes []outcome) error {
 		}
 		cells := []table.Cell{table.Text(s.metric + " " + direction)}
 		for _, m := range x.methods {
-			r := run.Row{Experiment: "admet", Dataset: name, Method: m, Protocol: s.protocol(), Metric: s.metric, Backend: engine, Precision: "float32"}
+			r := run.Row{
+				Experiment: "admet",
+				Dataset:    name,
+				Method:     m,
+				Protocol:   s.protocol(),
+				Metric:     s.metric,
+				Backend:    engine,
+				Precision:  "float32",
+			}
 			for _, o := range outcomes {
 				if o.Set == name && o.Method == m {
 					r.PerSeed = append(r.PerSeed, o.Value)
@@ -55,7 +77,8 @@ func (x *experiment) report(stdout io.Writer, outcomes []outcome) error {
 			if s.scaffolds {
 				spread /= math.Sqrt(float64(len(r.PerSeed)))
 			}
-			rows, cells = append(rows, r), append(cells, table.MeanStd(r.Mean, spread, digits))
+			rows = append(rows, r)
+			cells = append(cells, table.MeanStd(r.Mean, spread, digits))
 		}
 		t.Add(name, cells...)
 		cells = nil

@@ -37,13 +37,30 @@ type set struct {
 // Prospective validation of machine learning algorithms for ADME prediction, JCIM 2023); and
 // those of MoleculeNet (Wu et al., Chemical Science 2018).
 var sets = []set{
-	{"caco2_wang", "mae", false}, {"hia_hou", "roc_auc", false}, {"bioavailability_ma", "roc_auc", false}, {"lipophilicity_astrazeneca", "mae", false},
-	{"solubility_aqsoldb", "mae", false}, {"bbb_martins", "roc_auc", false}, {"cyp2d6_veith", "average_precision", false}, {"cyp2c9_veith", "average_precision", false},
-	{"cyp2c9_substrate_carbonmangels", "average_precision", false}, {"cyp2d6_substrate_carbonmangels", "average_precision", false},
-	{"cyp3a4_substrate_carbonmangels", "roc_auc", false}, {"clearance_microsome_az", "spearman", false}, {"herg", "roc_auc", false}, {"ames", "roc_auc", false},
+	{"caco2_wang", "mae", false},
+	{"hia_hou", "roc_auc", false},
+	{"bioavailability_ma", "roc_auc", false},
+	{"lipophilicity_astrazeneca", "mae", false},
+	{"solubility_aqsoldb", "mae", false},
+	{"bbb_martins", "roc_auc", false},
+	{"cyp2d6_veith", "average_precision", false},
+	{"cyp2c9_veith", "average_precision", false},
+	{"cyp2c9_substrate_carbonmangels", "average_precision", false},
+	{"cyp2d6_substrate_carbonmangels", "average_precision", false},
+	{"cyp3a4_substrate_carbonmangels", "roc_auc", false},
+	{"clearance_microsome_az", "spearman", false},
+	{"herg", "roc_auc", false},
+	{"ames", "roc_auc", false},
 	{"biogen_hlm", "rmse", false},
-	{"esol", "rmse", true}, {"freesolv", "rmse", true}, {"lipo", "rmse", true}, {"bbbp", "roc_auc", true}, {"bace", "roc_auc", true},
-	{"clintox", "roc_auc", true}, {"sider", "roc_auc", true}, {"tox21", "roc_auc", true}, {"toxcast", "roc_auc", true},
+	{"esol", "rmse", true},
+	{"freesolv", "rmse", true},
+	{"lipo", "rmse", true},
+	{"bbbp", "roc_auc", true},
+	{"bace", "roc_auc", true},
+	{"clintox", "roc_auc", true},
+	{"sider", "roc_auc", true},
+	{"tox21", "roc_auc", true},
+	{"toxcast", "roc_auc", true},
 	{"hiv", "roc_auc", true}, {"muv", "roc_auc", true},
 }
 
@@ -61,7 +78,8 @@ func find(name string) (set, error) {
 	if i := slices.IndexFunc(sets, func(s set) bool { return s.name == name }); i >= 0 {
 		return sets[i], nil
 	}
-	return set{}, fmt.Errorf("-dataset %s: no such set (have: %s)", name, strings.Join(append(named(false), named(true)...), ", "))
+	return set{}, fmt.Errorf("-dataset %s: no such set (have: %s)",
+		name, strings.Join(append(named(false), named(true)...), ", "))
 }
 
 // kind is what the targets are, by the metric.
@@ -109,19 +127,29 @@ func (s set) load(ctx context.Context, dir string) (*loadedSet, error) {
 	path := filepath.Join(dir, s.name+".csv")
 	l := &loadedSet{set: s}
 	var err error
-	if l.sum, err = dataset.SumFile(ctx, path); err != nil {
-		if l.sum, err = dataset.SumFile(ctx, path+".gz"); err != nil {
+	l.sum, err = dataset.SumFile(ctx, path)
+	if err != nil {
+		l.sum, err = dataset.SumFile(ctx, path+".gz")
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.name, err)
 		}
 		path += ".gz"
 	}
-	o := records.Options{Want: records.Molecules, SMILES: "smiles", Atoms: "rich", Fields: []string{"y"}, Scaffolds: true}
+	o := records.Options{
+		Want:      records.Molecules,
+		SMILES:    "smiles",
+		Atoms:     "rich",
+		Fields:    []string{"y"},
+		Scaffolds: true,
+	}
 	if s.scaffolds {
-		if o.SMILES, o.Fields, err = moleculenet.Columns(ctx, path); err != nil {
+		o.SMILES, o.Fields, err = moleculenet.Columns(ctx, path)
+		if err != nil {
 			return nil, err
 		}
 	}
-	if l.tasks = len(o.Fields); !s.scaffolds {
+	l.tasks = len(o.Fields)
+	if !s.scaffolds {
 		o.Fields = append(o.Fields, "split")
 	}
 	err = records.Read(ctx, path, o, func(r *records.Record) error {
@@ -131,8 +159,10 @@ func (s set) load(ctx context.Context, dir string) (*loadedSet, error) {
 		}
 		for k, text := range r.Fields[:l.tasks] {
 			y := math.NaN()
-			if text = strings.TrimSpace(text); text != "" || !s.scaffolds {
-				if y, err = strconv.ParseFloat(text, 64); err != nil {
+			text = strings.TrimSpace(text)
+			if text != "" || !s.scaffolds {
+				y, err = strconv.ParseFloat(text, 64)
+				if err != nil {
 					return fmt.Errorf("%s:%d: %s %q: %w", path, r.Line, o.Fields[k], text, err)
 				}
 			}
@@ -151,11 +181,13 @@ func (s set) load(ctx context.Context, dir string) (*loadedSet, error) {
 		default:
 			return fmt.Errorf("%s:%d: split %q; want train or test", path, r.Line, r.Fields[1])
 		}
-		l.molecules, l.scaffold = append(l.molecules, m), append(l.scaffold, r.Scaffold)
+		l.molecules = append(l.molecules, m)
+		l.scaffold = append(l.scaffold, r.Scaffold)
 		return nil
 	})
 	if err == nil && !s.scaffolds && (len(l.train) < 16 || len(l.test) < 2) {
-		err = fmt.Errorf("%s: %d records to train on and %d to test; want 16 and 2", path, len(l.train), len(l.test))
+		err = fmt.Errorf("%s: %d records to train on and %d to test; want 16 and 2",
+			path, len(l.train), len(l.test))
 	}
 	return l, err
 }
@@ -220,7 +252,9 @@ func numbers(words ...string) (*model.Numbers, func(*molecule.Molecule) []float3
 }
 
 // graphs returns those of the molecules, with what vector computes of each beside it, unless that is nil.
-func (l *loadedSet) graphs(atoms string, vector func(*molecule.Molecule) []float32) (all []*graph.Graph, err error) {
+func (l *loadedSet) graphs(
+	atoms string, vector func(*molecule.Molecule) []float32,
+) (all []*graph.Graph, err error) {
 	categories, err := feature.ByName(atoms)
 	if err != nil {
 		return nil, err
@@ -310,11 +344,13 @@ func methodOf(name string) method {
 func (l *loadedSet) vectors(ctx context.Context, names []string) (x []float32, dim int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n, key := len(l.molecules), strings.Join(names, " ")
+	n := len(l.molecules)
+	key := strings.Join(names, " ")
 	if l.x != nil && l.key == key {
 		return l.x, len(l.x) / n, nil
 	}
-	l.x, l.key = nil, key
+	l.x = nil
+	l.key = key
 	var parts [][]float32
 	for _, name := range names {
 		part, width, err := features[name](ctx, l)
@@ -326,7 +362,8 @@ func (l *loadedSet) vectors(ctx context.Context, names []string) (x []float32, d
 	}
 	switch len(parts) {
 	case 0: // a column that says nothing
-		x, dim = make([]float32, n), 1
+		x = make([]float32, n)
+		dim = 1
 	case 1:
 		x = parts[0]
 	default:
@@ -362,7 +399,9 @@ func (l *loadedSet) divide(seed int) (dataset.Split, error) {
 		s, err := dataset.ScaffoldSplitIn(l.scaffold, 0.8, 0.1, rng)
 		if err == nil {
 			err = s.Check(len(l.scaffold), func(i int) bool {
-				return slices.ContainsFunc(l.y[i*l.tasks:(i+1)*l.tasks], func(y float64) bool { return !math.IsNaN(y) })
+				return slices.ContainsFunc(l.y[i*l.tasks:(i+1)*l.tasks], func(y float64) bool {
+					return !math.IsNaN(y)
+				})
 			})
 		}
 		return s, err
@@ -387,7 +426,8 @@ func (l *loadedSet) evaluate(ctx context.Context, name string, seed int) (out ou
 		return out, err
 	}
 	out = outcome{Set: l.name, Method: name}
-	valid, test := some(l.y, l.tasks, s.Valid), some(l.y, l.tasks, s.Test)
+	valid := some(l.y, l.tasks, s.Valid)
+	test := some(l.y, l.tasks, s.Test)
 	if m.model == tuned {
 		p, err := l.tune(ctx, fittings[name], s, seed, s.Valid, s.Test)
 		if err == nil {
@@ -408,7 +448,8 @@ func (l *loadedSet) evaluate(ctx context.Context, name string, seed int) (out ou
 	case fingerprint && m.model != linear:
 		by = probe.Tanimoto
 	case fingerprint && l.scaffolds:
-		if x = slices.Clone(x); m.features[0] == "counts" {
+		x = slices.Clone(x)
+		if m.features[0] == "counts" {
 			for k, v := range x {
 				x[k] = float32(math.Log1p(float64(v)))
 			}
@@ -420,7 +461,13 @@ func (l *loadedSet) evaluate(ctx context.Context, name string, seed int) (out ou
 		out.Value, err = l.recall(ctx, x, dim, by)
 		return out, err
 	}
-	d := probe.Data{X: x, Dim: dim, Y: l.y, Tasks: l.tasks, Kind: kind}
+	d := probe.Data{
+		X:     x,
+		Dim:   dim,
+		Y:     l.y,
+		Tasks: l.tasks,
+		Kind:  kind,
+	}
 	if m.model == near {
 		predicted, err := probe.Neighbours(ctx, d, s.Train, s.Test, neighbours, by)
 		out.Value = l.score(predicted, test)
@@ -432,7 +479,8 @@ func (l *loadedSet) evaluate(ctx context.Context, name string, seed int) (out ou
 	if err != nil {
 		return out, err
 	}
-	out.Strength, out.Valid = fit.Strength, l.score(fit.Predict(some(x, dim, s.Valid)), valid)
+	out.Valid = l.score(fit.Predict(some(x, dim, s.Valid)), valid)
+	out.Strength = fit.Strength
 	out.Value = l.score(fit.Predict(some(x, dim, s.Test)), test)
 	return out, nil
 }
@@ -470,10 +518,12 @@ func (l *loadedSet) recall(ctx context.Context, x []float32, dim int, by probe.S
 // score is the metric of predictions, the mean over the tasks that have both answers; 0 where it is
 // undefined, as Spearman's is of a constant.
 func (l *loadedSet) score(predicted, y []float64) float64 {
-	sum, n := 0.0, 0
+	sum := 0.0
+	n := 0
 	for _, m := range finetune.Score(model.Head{Kind: l.kind(), Outputs: l.tasks}, predicted, y) {
 		if v := m.Get(l.metric); !math.IsNaN(v) {
-			sum, n = sum+v, n+1
+			sum += v
+			n++
 		}
 	}
 	return sum / float64(max(n, 1))

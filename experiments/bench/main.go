@@ -84,34 +84,38 @@ const (
 
 // result is the line that scripts read. Times are medians.
 type result struct {
-	Workload        string          `json:"workload"`
-	Backend         string          `json:"backend"`
-	Precision       string          `json:"precision"`
-	Threads         int             `json:"threads"`
-	Batch           int             `json:"batch"`
-	Nodes           int             `json:"nodes"` // of both views, in the last step
-	Recorded        bool            `json:"recorded"`
-	StepMS          float64         `json:"ms_per_step"`
-	TrainMS         float64         `json:"ms_train"`    // a step on batches that are ready
-	DeviceMS        float64         `json:"ms_device"`   // the device's part of it; 0 unless recorded
-	DeviceBusy      float64         `json:"device_busy"` // of the time of a step
-	AugmentMS       float64         `json:"ms_augment"`
-	ForwardMS       float64         `json:"ms_forward"`
-	BackwardMS      float64         `json:"ms_backward"`
-	OptimizerMS     float64         `json:"ms_optimizer"`
-	GraphsPerSecond float64         `json:"graphs_per_second"`
-	AllocsPerStep   float64         `json:"allocs_per_step"`
-	AllocKBPerStep  float64         `json:"alloc_kb_per_step"` // of the Go heap
-	PeakRSSMB       float64         `json:"peak_rss_mb"`       // 0 where the system does not tell
-	Loss            float64         `json:"loss"`              // of the last step
-	Floor           *roofline.Floor `json:"floor,omitempty"`   // of ms_device, or of ms_train unless recorded; not of every engine
+	Workload        string  `json:"workload"`
+	Backend         string  `json:"backend"`
+	Precision       string  `json:"precision"`
+	Threads         int     `json:"threads"`
+	Batch           int     `json:"batch"`
+	Nodes           int     `json:"nodes"` // of both views, in the last step
+	Recorded        bool    `json:"recorded"`
+	StepMS          float64 `json:"ms_per_step"`
+	TrainMS         float64 `json:"ms_train"`    // a step on batches that are ready
+	DeviceMS        float64 `json:"ms_device"`   // the device's part of it; 0 unless recorded
+	DeviceBusy      float64 `json:"device_busy"` // of the time of a step
+	AugmentMS       float64 `json:"ms_augment"`
+	ForwardMS       float64 `json:"ms_forward"`
+	BackwardMS      float64 `json:"ms_backward"`
+	OptimizerMS     float64 `json:"ms_optimizer"`
+	GraphsPerSecond float64 `json:"graphs_per_second"`
+	AllocsPerStep   float64 `json:"allocs_per_step"`
+	AllocKBPerStep  float64 `json:"alloc_kb_per_step"` // of the Go heap
+	PeakRSSMB       float64 `json:"peak_rss_mb"`       // 0 where the system does not tell
+	Loss            float64 `json:"loss"`              // of the last step
+	// of ms_device, or of ms_train unless recorded; not of every engine
+	Floor *roofline.Floor `json:"floor,omitempty"`
 
 	Losses []float64 `json:"losses,omitempty"` // of the timed steps, with -losses
 }
 
 func execute(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	engine := cli.Engine{}
-	name, steps, warmup, batch := "unsupervised", 100, 10, 0
+	name := "unsupervised"
+	steps := 100
+	warmup := 10
+	batch := 0
 	var asJSON, composed, recorded, losses bool
 	flags := cli.NewFlagSet("bench", "Times one training step on synthetic graphs.", "-steps 200 -json")
 	names := slices.Sorted(maps.Keys(workloads))
@@ -120,8 +124,10 @@ func execute(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	cli.Var(flags, &steps, "steps", setting.Int(1), "`steps` to time")
 	cli.Var(flags, &warmup, "warmup", setting.Int(0), "`steps` before them")
 	flags.BoolVar(&asJSON, "json", asJSON, "print one JSON object")
-	flags.BoolVar(&composed, "composed", composed, "run every operator as its definition instead of its fused form")
-	flags.BoolVar(&recorded, "recorded", recorded, "replay recorded steps, as training on a GPU does; their parts are not timed")
+	flags.BoolVar(&composed, "composed", composed,
+		"run every operator as its definition instead of its fused form")
+	flags.BoolVar(&recorded, "recorded", recorded,
+		"replay recorded steps, as training on a GPU does; their parts are not timed")
 	flags.BoolVar(&losses, "losses", losses, "print the loss of every timed step too, in the JSON")
 	flags.Add(&engine)
 	if err := flags.Parse(args, stdout); err != nil {
@@ -158,17 +164,34 @@ func execute(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	if asJSON {
 		return json.NewEncoder(stdout).Encode(r)
 	}
-	_, err = fmt.Fprintf(stdout, "%s on %s (%s), %d threads: %.2f ms a step, %.2f on batches that are ready (augment %.2f, forward %.2f, backward %.2f, update %.2f), %.0f graphs/s, %.0f allocations a step, peak %.0f MB\n",
-		r.Workload, r.Backend, r.Precision, r.Threads, r.StepMS, r.TrainMS, r.AugmentMS, r.ForwardMS, r.BackwardMS, r.OptimizerMS, r.GraphsPerSecond, r.AllocsPerStep, r.PeakRSSMB)
+	_, err = fmt.Fprintf(
+		stdout,
+		"%s on %s (%s), %d threads: %.2f ms a step, %.2f on batches that are ready (augment %.2f, forward "+
+			"%.2f, backward %.2f, update %.2f), %.0f graphs/s, %.0f allocations a step, peak %.0f MB\n",
+		r.Workload, r.Backend, r.Precision, r.Threads, r.StepMS, r.TrainMS, r.AugmentMS,
+		r.ForwardMS, r.BackwardMS, r.OptimizerMS, r.GraphsPerSecond, r.AllocsPerStep, r.PeakRSSMB,
+	)
 	return err
 }
 
-func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup int, record bool, opts []autodiff.Option) (result, error) {
+func measure(
+	ctx context.Context,
+	be backend.Backend,
+	w workload,
+	steps, warmup int,
+	record bool,
+	opts []autodiff.Option,
+) (result, error) {
 	graphs := w.stats.Generate(random.Stream(0, purposeData, 0, 0))
 	o := specmatch.Objective{Contrast: specmatch.InfoNCE{Tau: 0.2}, Match: specmatch.DefaultLaplacianMatch()}
 	o.Beta.Weight = 0.01
 	trainer := specmatch.NewTrainer(be, w.model(be), o, learningRate, opts...)
-	loader := &augment.Loader{Graphs: graphs, Batch: w.batch, DropLast: true, Collator: augment.Collator{Views: views}}
+	loader := &augment.Loader{
+		Graphs:   graphs,
+		Batch:    w.batch,
+		DropLast: true,
+		Collator: augment.Collator{Views: views},
+	}
 
 	step := func(b *graph.Batch) (train.Stats, error) {
 		s, err := trainer.Step(b, false)
@@ -177,7 +200,8 @@ func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup 
 	var recorded *specmatch.Recorded
 	if record {
 		var err error
-		if recorded, err = specmatch.NewRecorded(trainer); err != nil {
+		recorded, err = specmatch.NewRecorded(trainer)
+		if err != nil {
 			return result{}, err
 		}
 		defer recorded.Close()
@@ -204,9 +228,13 @@ func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup 
 			if warmup > 0 {
 				warmup--
 			} else {
-				whole, curve = append(whole, now.Sub(start)), append(curve, s.Loss)
-				forward, backward, update = append(forward, s.Forward), append(backward, s.Backward), append(update, s.Update)
-				last, nodes = s, batch.Nodes()
+				whole = append(whole, now.Sub(start))
+				curve = append(curve, s.Loss)
+				forward = append(forward, s.Forward)
+				backward = append(backward, s.Backward)
+				update = append(update, s.Update)
+				last = s
+				nodes = batch.Nodes()
 			}
 			start = now
 			if len(whole) == steps {
@@ -220,22 +248,33 @@ func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup 
 	runtime.ReadMemStats(&after)
 	if recorded != nil {
 		var err error
-		if last, err = known(recorded.Last()); err != nil {
+		last, err = known(recorded.Last())
+		if err != nil {
 			return result{}, err
 		}
 	}
 	r := result{
-		Backend: be.Name(), Precision: be.Precision().String(), Threads: runtime.GOMAXPROCS(0), Batch: w.batch, Nodes: nodes,
-		StepMS: median(whole), ForwardMS: median(forward), BackwardMS: median(backward), OptimizerMS: median(update),
+		Backend:        be.Name(),
+		Precision:      be.Precision().String(),
+		Threads:        runtime.GOMAXPROCS(0),
+		Batch:          w.batch,
+		Nodes:          nodes,
+		StepMS:         median(whole),
+		ForwardMS:      median(forward),
+		BackwardMS:     median(backward),
+		OptimizerMS:    median(update),
 		AugmentMS:      augmentTime(loader, w.batch),
 		AllocsPerStep:  float64(after.Mallocs-before.Mallocs) / float64(steps),
 		AllocKBPerStep: float64(after.TotalAlloc-before.TotalAlloc) / float64(steps) / 1e3,
-		PeakRSSMB:      peakRSS(), Loss: last.Loss, Losses: curve,
+		PeakRSSMB:      peakRSS(),
+		Loss:           last.Loss,
+		Losses:         curve,
 	}
 	meter := backend.CapabilitiesOf(be).Meter
 	var work backend.Work
 	var err error
-	if r.TrainMS, r.DeviceMS, work, err = trainingTime(ctx, loader, w.batch, steps, step, recorded, meter); err != nil {
+	r.TrainMS, r.DeviceMS, work, err = trainingTime(ctx, loader, w.batch, steps, step, recorded, meter)
+	if err != nil {
 		return result{}, err
 	}
 	if meter != nil {
@@ -249,7 +288,8 @@ func measure(ctx context.Context, be backend.Backend, w workload, steps, warmup 
 		}
 		r.Floor = rates.Floor(work, steps, record, took)
 	}
-	r.Recorded, r.DeviceBusy = record, min(1, r.DeviceMS/r.StepMS)
+	r.Recorded = record
+	r.DeviceBusy = min(1, r.DeviceMS/r.StepMS)
 	r.GraphsPerSecond = 1000 * float64(w.batch) / r.StepMS
 	return r, nil
 }
@@ -265,7 +305,14 @@ func known(s *train.Stats, err error) (train.Stats, error) {
 // trainingTime returns the mean time of a step on batches that are ready and, if
 // steps are recorded, of the device's part; and the work of all steps, if there is a
 // meter.
-func trainingTime(ctx context.Context, l *augment.Loader, batch, steps int, step func(*graph.Batch) (train.Stats, error), r *specmatch.Recorded, meter backend.Meter) (host, device float64, work backend.Work, err error) {
+func trainingTime(
+	ctx context.Context,
+	l *augment.Loader,
+	batch, steps int,
+	step func(*graph.Batch) (train.Stats, error),
+	r *specmatch.Recorded,
+	meter backend.Meter,
+) (host, device float64, work backend.Work, err error) {
 	ready := make([]*graph.Batch, 8)
 	samples := make([]int, batch)
 	for k := range ready {

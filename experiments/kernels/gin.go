@@ -19,7 +19,9 @@ import (
 // without labels could at best hope for. As Errica et al. do (A fair comparison of graph
 // neural networks for graph classification, ICLR 2020), a tenth of each training part
 // chooses the epoch, and has no other part in training.
-func gin(ctx context.Context, s *settings, ds *dataset.Dataset, seed int, outer []dataset.Fold) (float64, error) {
+func gin(
+	ctx context.Context, s *settings, ds *dataset.Dataset, seed int, outer []dataset.Fold,
+) (float64, error) {
 	be := cpu.New(tensor.Float32)
 	defer be.Close()
 	y := make([]float64, len(ds.Graphs))
@@ -35,7 +37,13 @@ func gin(ctx context.Context, s *settings, ds *dataset.Dataset, seed int, outer 
 		}
 		head := model.Head{Kind: model.Classes, Outputs: ds.Classes}
 		l, err := finetune.New(model.NewPredictor(encoder, head, rng),
-			finetune.Data{Graphs: ds.Graphs, Y: y, Train: held.Train, Valid: held.Test, Test: outer[f].Test},
+			finetune.Data{
+				Graphs: ds.Graphs,
+				Y:      y,
+				Train:  held.Train,
+				Valid:  held.Test,
+				Test:   outer[f].Test,
+			},
 			finetune.Options{Rate: 0.01, Seed: uint64(seed), Patience: 30})
 		var r finetune.Result
 		if err == nil {

@@ -48,8 +48,10 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		settings: defaultSettings(),
 		protocol: cli.Protocol{Protocols: protocols[:1], Choices: protocols},
 	}
-	flags := cli.NewFlagSet("kernels", synopsis, "-seeds 3", "-dataset MUTAG,PROTEINS -data DIR", "-dataset COLLAB -data DIR -method labels,wl -protocol linear -seeds 3")
-	cli.Var(flags, &x.methods, "method", setting.List(setting.OneOf(methodNames()...)), "`methods` to compare, one row of results each: "+strings.Join(methodNames(), ","))
+	flags := cli.NewFlagSet("kernels", synopsis, "-seeds 3", "-dataset MUTAG,PROTEINS -data DIR",
+		"-dataset COLLAB -data DIR -method labels,wl -protocol linear -seeds 3")
+	cli.Var(flags, &x.methods, "method", setting.List(setting.OneOf(methodNames()...)),
+		"`methods` to compare, one row of results each: "+strings.Join(methodNames(), ","))
 	flags.Grows("method")
 	flags.Add(&x.data, &x.settings, &x.protocol, &x.output)
 	x.recipe.RegisterSeeds(flags)
@@ -78,7 +80,9 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	}
 	plan := run.NewPlan(x.dir)
 	outcomes := run.Add(plan, list)
-	return plan.Run(ctx, stdout, stderr, func() error { return x.report(stdout, sets, runs, *outcomes) })
+	return plan.Run(ctx, stdout, stderr, func() error {
+		return x.report(stdout, sets, runs, *outcomes)
+	})
 }
 
 // protocols: the first two nest as GraphCL's script does, see package eval.

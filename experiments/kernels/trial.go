@@ -49,7 +49,8 @@ func (r *trial) do(ctx context.Context, _ backend.Backend, status run.Status) (o
 	if err != nil {
 		return out, err
 	}
-	out.Accuracy, out.Chosen = map[string]float64{}, map[string]choice{}
+	out.Accuracy = map[string]float64{}
+	out.Chosen = map[string]choice{}
 	for _, p := range r.x.protocol.Protocols {
 		b.Prepare(eval.Protocol(p))
 	}
@@ -100,7 +101,8 @@ func (r *trial) buildAnew(ctx context.Context) (*eval.Classical, error) {
 }
 
 func (r *trial) evaluate(ctx context.Context, protocol string, b *eval.Classical, out *outcome) error {
-	y, folds := r.set.Labels(), r.x.protocol.Folds
+	y := r.set.Labels()
+	folds := r.x.protocol.Folds
 	if r.method.classify != nil {
 		outer, err := dataset.StratifiedKFold(y, folds, true, uint32(r.seed))
 		if protocol == string(eval.HoldOutKernels) {
@@ -124,6 +126,8 @@ func (r *trial) evaluate(ctx context.Context, protocol string, b *eval.Classical
 	return nil
 }
 
-func majority(_ context.Context, _ *settings, ds *dataset.Dataset, _ int, outer []dataset.Fold) (float64, error) {
+func majority(
+	_ context.Context, _ *settings, ds *dataset.Dataset, _ int, outer []dataset.Fold,
+) (float64, error) {
 	return eval.Majority(ds.Labels(), outer), nil
 }

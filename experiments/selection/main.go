@@ -59,17 +59,23 @@ func methods() []string {
 }
 
 func (s *settings) Register(f *cli.FlagSet) {
-	cli.Var(f, &s.methods, "method", setting.List(setting.OneOf(methods()...)), "`methods`, with tables of its own for each, one or several of "+strings.Join(methods(), ","))
-	cli.Var(f, &s.every, "eval-every", setting.Int(1), "`epochs` between two evaluations; the last epoch is evaluated in any case")
-	cli.Var(f, &s.betas, "beta-values", setting.List(setting.Float(0, math.MaxFloat64)), "`values` of the weight β of the Laplacian loss, with -method infonce, which is β = 0")
+	cli.Var(f, &s.methods, "method", setting.List(setting.OneOf(methods()...)),
+		"`methods`, with tables of its own for each, one or several of "+strings.Join(methods(), ","))
+	cli.Var(f, &s.every, "eval-every", setting.Int(1),
+		"`epochs` between two evaluations; the last epoch is evaluated in any case")
+	cli.Var(f, &s.betas, "beta-values", setting.List(setting.Float(0, math.MaxFloat64)),
+		"`values` of the weight β of the Laplacian loss, with -method infonce, which is β = 0")
 	f.Check(func() error {
 		if !slices.Contains(s.methods, method.InfoNCE) && slices.Max(s.betas) > 0 {
-			return cli.Usagef("-beta-values %v are for -method infonce, not for %s", s.betas, strings.Join(s.methods, ","))
+			return cli.Usagef("-beta-values %v are for -method infonce, not for %s",
+				s.betas, strings.Join(s.methods, ","))
 		}
 		return nil
 	})
-	cli.Var(f, &s.ps, "p-values", setting.List(setting.Float(0, 100)), "`values` of the percentile p, for each β above 0")
-	cli.Var(f, &s.taus, "tau-values", setting.List(setting.Positive), "`values` of the temperature τ; the first setting of all is the one that the others are compared with")
+	cli.Var(f, &s.ps, "p-values", setting.List(setting.Float(0, 100)),
+		"`values` of the percentile p, for each β above 0")
+	cli.Var(f, &s.taus, "tau-values", setting.List(setting.Positive),
+		"`values` of the temperature τ; the first setting of all is the one that the others are compared with")
 }
 
 type variant struct {
@@ -102,7 +108,8 @@ func (s *settings) list(name string) []variant {
 				options := method.Options{"beta": train.Beta{Weight: beta}, "percentile": p, "tau": tau}
 				x := variant{title + suffix, name, options}
 				if beta > 0 {
-					x.name, x.method = fmt.Sprintf("β = %v, p = %v", beta, p)+suffix, method.SpecMatch
+					x.name = fmt.Sprintf("β = %v, p = %v", beta, p) + suffix
+					x.method = method.SpecMatch
 				}
 				all = append(all, x)
 			}
@@ -114,12 +121,26 @@ func (s *settings) list(name string) []variant {
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
 		Experiment: paper.Experiment{
-			Data:     cli.Data{NodeFeatures: dataset.FeaturesAuto},
-			Recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 5},
-			Protocol: cli.Protocol{Protocols: []string{"graphcl"}, Choices: []string{"graphcl", "linear", "graphcl-c10"}},
+			Data: cli.Data{NodeFeatures: dataset.FeaturesAuto},
+			Recipe: cli.Recipe{
+				Epochs: 20,
+				Batch:  128,
+				LR:     0.01,
+				Seeds:  5,
+			},
+			Protocol: cli.Protocol{
+				Protocols: []string{"graphcl"},
+				Choices:   []string{"graphcl", "linear", "graphcl-c10"},
+			},
 			Settings: training.Settings{OwnRecipes: true},
 		},
-		settings: settings{methods: []string{method.InfoNCE}, every: 2, betas: []float64{0}, ps: []float64{80}, taus: []float64{0.2}},
+		settings: settings{
+			methods: []string{method.InfoNCE},
+			every:   2,
+			betas:   []float64{0},
+			ps:      []float64{80},
+			taus:    []float64{0.2},
+		},
 	}
 	flags := cli.NewFlagSet("selection", synopsis, "", "-dataset MUTAG,PROTEINS -data DIR -seeds 10",
 		"-dataset MUTAG -data DIR -beta-values 0,0.1,0.3,0.5,1,1.5 -p-values 60,80,100",
@@ -145,7 +166,9 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	}
 	defer x.Dir.Close()
 	scores := x.units(plan, runs)
-	return plan.Run(ctx, stdout, stderr, func() error { return x.report(stdout, sets, runs, *scores) })
+	return plan.Run(ctx, stdout, stderr, func() error {
+		return x.report(stdout, sets, runs, *scores)
+	})
 }
 
 type settingRun struct {
@@ -172,7 +195,12 @@ func (x *experiment) runs(sets []*dataset.Dataset) []*settingRun {
 			for _, s := range x.settings.list(name) {
 				for _, r := range x.Seeds(ds, s.method, s.options) {
 					r.Setting = s.key()
-					runs = append(runs, &settingRun{Run: *r, table: name, setting: s, epochs: steps(x.settings.every, r.Epochs())})
+					runs = append(runs, &settingRun{
+						Run:     *r,
+						table:   name,
+						setting: s,
+						epochs:  steps(x.settings.every, r.Epochs()),
+					})
 				}
 			}
 		}
@@ -218,16 +246,25 @@ func (x *experiment) units(plan *run.Plan, runs []*settingRun) *[]eval.Score {
 				scoring = append(scoring, x.Score(r.snapshot(epoch), name, protocol))
 			}
 		}
-		compute := func(ctx context.Context, be backend.Backend, status run.Status) (training.Trained, error) {
+		compute := func(
+			ctx context.Context, be backend.Backend, status run.Status,
+		) (training.Trained, error) {
 			return x.train(ctx, be, r, status)
 		}
-		trainings = append(trainings, run.Unit[training.Trained]{Name: r.Name(), Files: files, Engine: &x.Engine, Run: compute})
+		trainings = append(trainings, run.Unit[training.Trained]{
+			Name:   r.Name(),
+			Files:  files,
+			Engine: &x.Engine,
+			Run:    compute,
+		})
 	}
 	run.Add(plan, trainings)
 	return run.Add(plan, scoring)
 }
 
-func (x *experiment) train(ctx context.Context, be backend.Backend, r *settingRun, status run.Status) (out training.Trained, err error) {
+func (x *experiment) train(
+	ctx context.Context, be backend.Backend, r *settingRun, status run.Status,
+) (out training.Trained, err error) {
 	l, err := r.Learner(be)
 	if err != nil {
 		return out, err

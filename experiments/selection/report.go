@@ -30,15 +30,20 @@ const (
 )
 
 // report writes results.json, the tables and the figures of a finished run.
-func (x *experiment) report(stdout io.Writer, sets []*dataset.Dataset, runs []*settingRun, scores []eval.Score) error {
+func (x *experiment) report(
+	stdout io.Writer, sets []*dataset.Dataset, runs []*settingRun, scores []eval.Score,
+) error {
 	var list []run.Row
 	var tables []*table.Table
 	for k, protocol := range x.Protocol.Protocols {
 		var courses, gains []plot.Panel
 		for _, ds := range sets {
 			for _, name := range x.settings.methods {
-				group := slices.DeleteFunc(slices.Clone(runs), func(r *settingRun) bool { return r.Dataset != ds || r.table != name })
-				first, all := group[0], candidates(group, scores[k:], len(x.Protocol.Protocols))
+				group := slices.DeleteFunc(slices.Clone(runs), func(r *settingRun) bool {
+					return r.Dataset != ds || r.table != name
+				})
+				first := group[0]
+				all := candidates(group, scores[k:], len(x.Protocol.Protocols))
 				found := selection.Rows(all)
 				for _, r := range append(slices.Clone(found), others(all)...) {
 					list = append(list, x.result(first, protocol, r))
@@ -74,7 +79,8 @@ func candidates(runs []*settingRun, scores []eval.Score, step int) (all [][]sele
 		}
 		epochs := all[len(all)-1]
 		for e := range epochs {
-			s, c := scores[r.scores+e*step], &epochs[e]
+			s := scores[r.scores+e*step]
+			c := &epochs[e]
 			c.Test = append(c.Test, s.Folds)
 			if s.Inner != nil {
 				c.Inner = append(c.Inner, s.Inner)
@@ -94,8 +100,12 @@ func (x *experiment) result(run *settingRun, protocol string, r selection.Row) r
 	out := grid.Common("selection", "accuracy", x.Engine, nil)
 	out.Beta = train.Beta{}
 	out.Percentile = math.NaN()
-	out.Dataset, out.Method, out.Protocol = run.Dataset.Name, label, protocol
-	out.PerSeed, out.Epochs, out.GraphsPerSecond = r.PerSeed(), run.Epochs(), math.NaN()
+	out.Dataset = run.Dataset.Name
+	out.Method = label
+	out.Protocol = protocol
+	out.PerSeed = r.PerSeed()
+	out.Epochs = run.Epochs()
+	out.GraphsPerSecond = math.NaN()
 	out.Mean, out.Std = stat.MeanStdDev(out.PerSeed, nil)
 	return out
 }
@@ -110,16 +120,19 @@ func others(all [][]selection.Candidate) (list []selection.Row) {
 }
 
 func (x *experiment) worth(run *settingRun, protocol string, found []selection.Row) *table.Table {
-	set, plain := run.Dataset.Name, found[0].PerSeed()
+	set := run.Dataset.Name
+	plain := found[0].PerSeed()
 	t := table.New(set, table.Names("accuracy", "minus the first row", "n")...)
-	t.Caption = fmt.Sprintf("What selection is worth on %s, protocol %s: accuracy in %%, mean ± standard error over seeds "+
-		"of the mean over %d test folds, and difference ± its standard error; n is the number of seeds. "+
-		"In rows marked oracle the test folds choose, so that their differences are above 0 where nothing is better.",
+	t.Caption = fmt.Sprintf("What selection is worth on %s, protocol %s: accuracy in %%, mean ± standard "+
+		"error over seeds of the mean over %d test folds, and difference ± its standard error; n is "+
+		"the number of seeds. In rows marked oracle the test folds choose, so that their differences "+
+		"are above 0 where nothing is better.",
 		set, protocol, x.Protocol.Folds)
 	for _, r := range found {
 		values := r.PerSeed()
 		mean, std := stat.MeanStdDev(values, nil)
-		label, difference := r.Label, table.Text("")
+		label := r.Label
+		difference := table.Text("")
 		if r.Oracle && r.Name != "" && r.Name != found[0].Name {
 			label += " (" + r.Name + ")"
 		}
@@ -127,7 +140,12 @@ func (x *experiment) worth(run *settingRun, protocol string, found []selection.R
 			d := compare.Seeds(values, plain)
 			difference = table.MeanStd(d.Mean, d.Err, 2)
 		}
-		t.Add(label, table.MeanStd(mean, stat.StdErr(std, float64(len(values))), 2), difference, table.Text(fmt.Sprint(len(values))))
+		t.Add(
+			label,
+			table.MeanStd(mean, stat.StdErr(std, float64(len(values))), 2),
+			difference,
+			table.Text(fmt.Sprint(len(values))),
+		)
 	}
 	quoted := publishedRow(run)
 	best, ok := publishedValue(quoted, protocol, set)
@@ -150,7 +168,8 @@ func publishedRow(r *settingRun) string {
 }
 
 func publishedValue(name, protocol, set string) (mean float64, ok bool) {
-	if p := published.Table1.Find(name); p != nil && (slices.Contains(p.Protocols, protocol) || protocol == "graphcl-c10") {
+	if p := published.Table1.Find(name); p != nil &&
+		(slices.Contains(p.Protocols, protocol) || protocol == "graphcl-c10") {
 		v, ok := p.Values[set]
 		return v[0], ok
 	}
@@ -169,9 +188,10 @@ func (x *experiment) compared(set, protocol string, all [][]selection.Candidate)
 	}
 	t := table.New(set, table.Names("accuracy", "minus the first row", "p")...)
 	deviation := compare.Null(accuracies[0])
-	t.Caption = fmt.Sprintf("Settings on %s after the last epoch, protocol %s: accuracy in %%, mean ± standard deviation, "+
-		"difference ± its standard error, over n = %d seeds; p by Student's t-test, corrected by Holm for the %d rows. "+
-		"Two runs of the first row differ by a standard deviation of %.2f points, and 0.3 points take %d seeds.",
+	t.Caption = fmt.Sprintf("Settings on %s after the last epoch, protocol %s: accuracy in %%, mean ± "+
+		"standard deviation, difference ± its standard error, over n = %d seeds; p by Student's "+
+		"t-test, corrected by Holm for the %d rows. Two runs of the first row differ by a standard "+
+		"deviation of %.2f points, and 0.3 points take %d seeds.",
 		set, protocol, x.Recipe.Seeds, len(all)-1, deviation, compare.SeedsFor(0.3, deviation))
 	differences := grid.Minus(accuracies[0], accuracies[1:]...)
 	p := compare.Corrected(differences)
@@ -190,7 +210,10 @@ func (x *experiment) compared(set, protocol string, all [][]selection.Candidate)
 // gains is how far the rows of the table are above its first, beside the published gain.
 func (x *experiment) gains(run *settingRun, found []selection.Row) plot.Panel {
 	set := run.Dataset.Name
-	series := []plot.Series{{Name: "chosen by validation", Bars: true}, {Name: "oracle: chosen on the test folds", Bars: true}}
+	series := []plot.Series{
+		{Name: "chosen by validation", Bars: true},
+		{Name: "oracle: chosen on the test folds", Bars: true},
+	}
 	plain := found[0].PerSeed()
 	for i, r := range found[1:] {
 		s := &series[0]
@@ -198,7 +221,8 @@ func (x *experiment) gains(run *settingRun, found []selection.Row) plot.Panel {
 			s = &series[1]
 		}
 		d := compare.Seeds(r.PerSeed(), plain)
-		s.X, s.Y = append(s.X, float64(i+2)), append(s.Y, d.Mean)
+		s.X = append(s.X, float64(i+2))
+		s.Y = append(s.Y, d.Mean)
 		if x.Recipe.Seeds > 1 {
 			s.Err = append(s.Err, d.Err)
 		}
@@ -206,9 +230,16 @@ func (x *experiment) gains(run *settingRun, found []selection.Row) plot.Panel {
 	series = slices.DeleteFunc(series, func(s plot.Series) bool { return len(s.X) == 0 })
 	best, ok := publishedValue(publishedBest, "graphcl", set)
 	if base, also := publishedValue(publishedBase, "graphcl", set); ok && also {
-		series = append(series, plot.Series{Name: "published gain over GraphCL", X: []float64{2, float64(len(found))}, Y: []float64{best - base, best - base}})
+		series = append(series, plot.Series{
+			Name: "published gain over GraphCL",
+			X:    []float64{2, float64(len(found))},
+			Y:    []float64{best - base, best - base},
+		})
 	}
-	return plot.Lines{Axes: plot.Axes{Title: set, XLabel: "row of the table", YLabel: "minus its first row (points)"}, Series: series}
+	return plot.Lines{
+		Axes:   plot.Axes{Title: set, XLabel: "row of the table", YLabel: "minus its first row (points)"},
+		Series: series,
+	}
 }
 
 // course is the accuracy of the first setting by epoch, beside what choosing the epoch
@@ -218,7 +249,8 @@ func (x *experiment) course(run *settingRun, epochs []selection.Candidate) plot.
 	curve := plot.Series{Name: epochs[0].Name + ", ± standard deviation"}
 	for i, c := range epochs {
 		mean, std := stat.MeanStdDev(c.PerSeed(), nil)
-		curve.X, curve.Y = append(curve.X, float64(run.epochs[i])), append(curve.Y, mean)
+		curve.X = append(curve.X, float64(run.epochs[i]))
+		curve.Y = append(curve.Y, mean)
 		if x.Recipe.Seeds > 1 {
 			curve.Err = append(curve.Err, std)
 		}
@@ -227,11 +259,13 @@ func (x *experiment) course(run *settingRun, epochs []selection.Candidate) plot.
 		ends := []float64{curve.X[0], curve.X[len(curve.X)-1]}
 		return plot.Series{Name: name, X: ends, Y: []float64{y, y}}
 	}
-	lines := plot.Lines{Axes: plot.Axes{Title: set, XLabel: "epoch", YLabel: "accuracy (%)"}, Series: []plot.Series{
-		curve,
-		level("oracle: best epoch of each seed", selection.Oracle(epochs, selection.BySeed).Mean()),
-		level("oracle: best epoch of each fold", selection.Oracle(epochs, selection.ByFold).Mean()),
-	}}
+	lines := plot.Lines{
+		Axes: plot.Axes{Title: set, XLabel: "epoch", YLabel: "accuracy (%)"},
+		Series: []plot.Series{
+			curve,
+			level("oracle: best epoch of each seed", selection.Oracle(epochs, selection.BySeed).Mean()),
+			level("oracle: best epoch of each fold", selection.Oracle(epochs, selection.ByFold).Mean()),
+		}}
 	for _, name := range slices.Compact([]string{publishedBase, publishedRow(run)}) {
 		if y, ok := publishedValue(name, "graphcl", set); ok {
 			lines.Series = append(lines.Series, level(name, y))

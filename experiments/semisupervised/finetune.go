@@ -40,7 +40,9 @@ func fineSeed(seed int) uint64 { return uint64(seed) | 1<<63 }
 // the pre-trained weights or from initial ones, and looks at its other parts after
 // every epoch.
 func (j *job) learner(be backend.Backend, s dataset.Split, fold int) (*finetune.Learner, error) {
-	x, ds, r := j.x, j.set.data, j.pretraining()
+	x := j.x
+	ds := j.set.data
+	r := j.pretraining()
 	encoder, err := r.NewEncoder(be)
 	if err != nil {
 		return nil, err
@@ -52,7 +54,8 @@ func (j *job) learner(be backend.Backend, s dataset.Split, fold int) (*finetune.
 	p := model.NewPredictor(encoder, head, random.Stream(uint64(j.seed), purposeClassifier, 0, fold))
 	options := finetune.Options{Batch: x.Recipe.Batch, Rate: x.fine.LR, Seed: fineSeed(j.seed)}
 	if j.method == paper.Augmentation {
-		if options.View, err = r.Setup(be).View(); err != nil {
+		options.View, err = r.Setup(be).View()
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -60,15 +63,22 @@ func (j *job) learner(be backend.Backend, s dataset.Split, fold int) (*finetune.
 	for i, g := range ds.Graphs {
 		classes[i] = float64(g.Class)
 	}
-	return finetune.New(p, finetune.Data{Graphs: ds.Graphs, Y: classes, Train: s.Train, Valid: s.Valid, Test: s.Test}, options)
+	return finetune.New(p, finetune.Data{
+		Graphs: ds.Graphs,
+		Y:      classes,
+		Train:  s.Train,
+		Valid:  s.Valid,
+		Test:   s.Test,
+	}, options)
 }
 
 // unit is the second half of the job, on one fold.
 func (j *job) unit(protocol string, fold int) run.Unit[finetune.Result] {
 	name := fmt.Sprintf("%s/%s/fold=%d", j.name(), protocol, fold)
-	return j.x.fine.Unit(name, j.method, j.name(), j.x.Engine, j.x.Dir, func(be backend.Backend) (*finetune.Learner, error) {
-		return j.learner(be, j.set.splits[protocol][fold], fold)
-	})
+	return j.x.fine.Unit(name, j.method, j.name(), j.x.Engine, j.x.Dir,
+		func(be backend.Backend) (*finetune.Learner, error) {
+			return j.learner(be, j.set.splits[protocol][fold], fold)
+		})
 }
 
 // choose returns the test accuracy under a protocol, as a mean over the folds.

@@ -5,12 +5,12 @@
 //	go run ./experiments/semisupervised
 //	go run ./experiments/semisupervised -dataset NCI1 -data DIR -label-rate 0.1 -seeds 5
 //
-// One row per method: no pre-training; none, but fine-tuning on augmented
-// graphs; and those of package method, among them GraphCL as its code does it, the
-// paper's L_C alone, and SpecMatch-CL, L_C + β·L_G. All rows of a seed share the initial weights and the order of the
-// batches, and all runs the folds and the choice of labels (splits.json), so that
-// no row has the easier ones. Pre-training sees the graphs of the
-// test folds too, though not their labels, as in the literature.
+// One row per method: no pre-training; none, but fine-tuning on augmented graphs; and those of
+// package method, among them GraphCL as its code does it, the paper's L_C alone, and SpecMatch-CL,
+// L_C + β·L_G. All rows of a seed share the initial weights and the order of the batches, and all
+// runs the folds and the choice of labels (splits.json), so that no row has the easier ones.
+// Pre-training sees the graphs of the test folds too, though not their labels, as in the
+// literature.
 package main
 
 import (
@@ -52,27 +52,46 @@ type fine struct {
 
 func (f *fine) Register(fs *cli.FlagSet) {
 	f.Finetuning.Register(fs)
-	cli.Var(fs, &f.LabelRate, "label-rate", setting.Float(1e-4, 0.5), "`share` of the training graphs whose labels fine-tuning sees: one over a whole number")
-	cli.Var(fs, &f.Encoder, "encoder", setting.OneOf("paper", "reference"), "`ResGCN` as the papers describe it (5 convolutions, residual) or as GraphCL's code runs it (3, not residual)")
+	cli.Var(fs, &f.LabelRate, "label-rate", setting.Float(1e-4, 0.5),
+		"`share` of the training graphs whose labels fine-tuning sees: one over a whole number")
+	cli.Var(fs, &f.Encoder, "encoder", setting.OneOf("paper", "reference"),
+		"`ResGCN` as the papers describe it (5 convolutions, residual) or as GraphCL's code runs it (3, "+
+			"not residual)")
 }
 
 // small are the settings of a run without -dataset, where they are not given: a
 // minute's look at the program.
-var small = map[string]string{"epochs": "20", "finetune-epochs": "30", "seeds": "2", "own-recipes": "false"}
+var small = map[string]string{
+	"epochs":          "20",
+	"finetune-epochs": "30",
+	"seeds":           "2",
+	"own-recipes":     "false",
+}
 
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	protocols := []string{protocolVal, protocolTestMax}
 	x := &experiment{
 		Experiment: paper.Experiment{
-			Data:     cli.Data{NodeFeatures: dataset.FeaturesBoth},
-			Methods:  paper.Methods{Choices: methods},
-			Recipe:   cli.Recipe{Epochs: 100, Batch: 128, LR: 0.001, Seeds: 5},
+			Data:    cli.Data{NodeFeatures: dataset.FeaturesBoth},
+			Methods: paper.Methods{Choices: methods},
+			Recipe: cli.Recipe{
+				Epochs: 100,
+				Batch:  128,
+				LR:     0.001,
+				Seeds:  5,
+			},
 			Protocol: cli.Protocol{Protocols: protocols, Choices: protocols},
 			Settings: training.Settings{OwnRecipes: true},
 		},
 		fine: fine{paper.Finetuning{Epochs: 100, LR: 0.001}, 0.1, "paper"},
 	}
-	flags := cli.NewFlagSet("semisupervised", synopsis, "", "-dataset NCI1,PROTEINS -data DIR -label-rate 0.1 -seeds 5", "-dataset NCI1 -data DIR -label-rate 0.01 -method none,infonce,specmatch")
+	flags := cli.NewFlagSet(
+		"semisupervised",
+		synopsis,
+		"",
+		"-dataset NCI1,PROTEINS -data DIR -label-rate 0.1 -seeds 5",
+		"-dataset NCI1 -data DIR -label-rate 0.01 -method none,infonce,specmatch",
+	)
 	flags.Add(&x.fine)
 	x.Register(flags, method.SemiSupervised)
 	x.RegisterProtocol(flags)
@@ -123,12 +142,17 @@ func (x *experiment) open(ctx context.Context, stderr io.Writer, collecting bool
 		if collecting {
 			continue
 		}
-		s.data, s.splits = ds.WithDegrees(dataset.DegreeCap(ds.Name)), map[string][]dataset.Split{}
+		s.data = ds.WithDegrees(dataset.DegreeCap(ds.Name))
+		s.splits = map[string][]dataset.Split{}
 		if ds.Classes < 2 {
-			return fmt.Errorf("%s: all of its graphs have class %d; there is nothing to tell apart", ds.Name, ds.ClassValues[0])
+			return fmt.Errorf("%s: all of its graphs have class %d; there is nothing to tell apart",
+				ds.Name, ds.ClassValues[0])
 		}
 		for _, protocol := range x.Protocol.Protocols {
-			if s.splits[protocol], err = dataset.FewLabels(s.data, x.Protocol.Folds, x.fine.LabelRate, protocol == protocolVal, splitSeed); err != nil {
+			s.splits[protocol], err = dataset.FewLabels(
+				s.data, x.Protocol.Folds, x.fine.LabelRate, protocol == protocolVal, splitSeed,
+			)
+			if err != nil {
 				return cli.Usagef("-label-rate %v -folds %d: %w", x.fine.LabelRate, x.Protocol.Folds, err)
 			}
 		}
@@ -153,7 +177,13 @@ func (x *experiment) jobs() []*job {
 	for _, set := range x.sets {
 		for s := range x.Recipe.Seeds {
 			for _, method := range x.Methods.Names {
-				jobs = append(jobs, &job{x: x, set: set, method: method, seed: x.Recipe.FirstSeed + s, tuned: map[string][]finetune.Result{}})
+				jobs = append(jobs, &job{
+					x:      x,
+					set:    set,
+					method: method,
+					seed:   x.Recipe.FirstSeed + s,
+					tuned:  map[string][]finetune.Result{},
+				})
 			}
 		}
 	}
@@ -164,9 +194,16 @@ func (j *job) name() string { return j.pretraining().Name() }
 
 // pretraining describes the first half of the run.
 func (j *job) pretraining() *training.Run {
-	encoder := gnn.Architecture{Kind: gnn.KindResGCN, In: j.set.data.FeatureWidth, Hidden: 128, Layers: 5, Residual: true}
+	encoder := gnn.Architecture{
+		Kind:     gnn.KindResGCN,
+		In:       j.set.data.FeatureWidth,
+		Hidden:   128,
+		Layers:   5,
+		Residual: true,
+	}
 	if j.x.fine.Encoder == "reference" {
-		encoder.Layers, encoder.Residual = 3, false
+		encoder.Layers = 3
+		encoder.Residual = false
 	}
 	return &training.Run{
 		Dataset:  j.set.data,
@@ -201,10 +238,12 @@ func (x *experiment) units(plan *run.Plan, jobs []*job) (*[]training.Trained, *[
 func (x *experiment) sort(jobs []*job, trained []training.Trained, tuned []finetune.Result) {
 	for _, j := range jobs {
 		if x.fine.PretrainsHere(j.method) {
-			j.pretrained, trained = trained[0], trained[1:]
+			j.pretrained = trained[0]
+			trained = trained[1:]
 		}
 		for _, protocol := range x.Protocol.Protocols {
-			j.tuned[protocol], tuned = tuned[:x.Protocol.Folds], tuned[x.Protocol.Folds:]
+			j.tuned[protocol] = tuned[:x.Protocol.Folds]
+			tuned = tuned[x.Protocol.Folds:]
 		}
 	}
 }

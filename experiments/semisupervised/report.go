@@ -30,10 +30,20 @@ func (x *experiment) gather(jobs []*job) *grid.Grid {
 	for _, set := range x.sets {
 		sets = append(sets, set.data.Name)
 	}
-	g := grid.New(grid.Common("semisupervised", "accuracy", x.Engine, x.Settings.Options), sets, x.Methods.Names, x.Protocol.Protocols, paper.Title)
+	g := grid.New(
+		grid.Common("semisupervised", "accuracy", x.Engine, x.Settings.Options),
+		sets,
+		x.Methods.Names,
+		x.Protocol.Protocols,
+		paper.Title,
+	)
 	for _, j := range jobs {
 		for _, protocol := range x.Protocol.Protocols {
-			r := grid.Result{Value: choose(protocol, j.tuned[protocol]), Seconds: j.pretrained.TrainSeconds, GraphsPerSecond: float64(j.pretrained.GraphsPerSecond)}
+			r := grid.Result{
+				Value:           choose(protocol, j.tuned[protocol]),
+				Seconds:         j.pretrained.TrainSeconds,
+				GraphsPerSecond: float64(j.pretrained.GraphsPerSecond),
+			}
 			for _, t := range j.tuned[protocol] {
 				r.Seconds += t.Seconds
 			}
@@ -55,9 +65,17 @@ func (x *experiment) report(stdout io.Writer, jobs []*job) error {
 		if protocol == protocolTestMax { // which they were most likely measured with
 			known = published.Table2[x.fine.LabelRate]
 		}
-		caption := fmt.Sprintf("Accuracy in %%, %v %% of the labels, mean over %d folds, %s. Protocol %s: %s.",
-			100*x.fine.LabelRate, x.Protocol.Folds, run.OverSeeds(x.Recipe.Seeds), protocol, readings[protocol])
-		tables = append(tables, g.Table(protocol, caption+x.Settings.Note(method.SemiSupervised, x.Methods.Names), known))
+		caption := fmt.Sprintf(
+			"Accuracy in %%, %v %% of the labels, mean over %d folds, %s. Protocol %s: %s.",
+			100*x.fine.LabelRate,
+			x.Protocol.Folds,
+			run.OverSeeds(x.Recipe.Seeds),
+			protocol,
+			readings[protocol],
+		)
+		tables = append(tables, g.Table(
+			protocol, caption+x.Settings.Note(method.SemiSupervised, x.Methods.Names), known,
+		))
 	}
 	tables = append(tables, g.Differences(method.InfoNCE, method.SpecMatch))
 	if err := x.Dir.Report(stdout, g.Rows(), tables...); err != nil {
@@ -76,19 +94,24 @@ func (x *experiment) report(stdout io.Writer, jobs []*job) error {
 func (x *experiment) plots(jobs []*job) error {
 	protocol := x.Protocol.Protocols[0]
 	for _, set := range x.sets {
-		shares := paper.SharesPanels(set.data.Name, x.Methods.Names, func(name string) (histories [][]train.Metrics) {
-			for _, j := range jobs {
-				if j.set == set && j.method == name {
-					histories = append(histories, j.pretrained.Epochs)
+		shares := paper.SharesPanels(set.data.Name, x.Methods.Names,
+			func(name string) (histories [][]train.Metrics) {
+				for _, j := range jobs {
+					if j.set == set && j.method == name {
+						histories = append(histories, j.pretrained.Epochs)
+					}
 				}
-			}
-			return histories
-		})
+				return histories
+			})
 		var curves []plot.Panel
 		for _, q := range []struct{ label, metric string }{
 			{"loss on the labelled graphs", "loss"}, {"test accuracy (%)", testAccuracy},
 		} {
-			panel := plot.Lines{Axes: plot.Axes{Title: set.data.Name + ", " + protocol, XLabel: "epoch of fine-tuning", YLabel: q.label}}
+			panel := plot.Lines{Axes: plot.Axes{
+				Title:  set.data.Name + ", " + protocol,
+				XLabel: "epoch of fine-tuning",
+				YLabel: q.label,
+			}}
 			for _, name := range x.Methods.Names {
 				var seeds [][]train.Metrics
 				for _, j := range jobs {

@@ -33,12 +33,23 @@ type check struct {
 }
 
 func (c *check) Register(f *cli.FlagSet) {
-	f.BoolVar(&c.on, "check", false, "compute one seed of every row of results again, drawn at random, with the programs as they are\nnow, and compare the bits; where they are others, with those of the commits that the row names, whose bits it\nmust have. The working directory is the root of the repository. Rows of transfer on molecules are left out,\nbut for those without pre-training")
-	cli.Var(f, &c.data, "data", setting.List(setting.Text), "`folders` A,B with the data sets of the rows to check; without them, those on the embedded set are checked")
-	cli.Var(f, &c.sets, "sets", setting.List(setting.Text), "data `sets` whose rows -check takes, all if none is named")
-	cli.Var(f, &c.methods, "methods", setting.List(setting.Text), "`methods` whose rows -check takes, all if none is named")
+	f.BoolVar(&c.on, "check", false,
+		"compute one seed of every row of results again, drawn at random, with the programs as they are\n"+
+			"now, and compare the bits; where they are others, with those of the commits that the row "+
+			"names, whose bits it\n"+
+			"must have. The working directory is the root of the repository. Rows of transfer on "+
+			"molecules are left out,\n"+
+			"but for those without pre-training")
+	cli.Var(f, &c.data, "data", setting.List(setting.Text),
+		"`folders` A,B with the data sets of the rows to check; without them, those on the embedded set "+
+			"are checked")
+	cli.Var(f, &c.sets, "sets", setting.List(setting.Text),
+		"data `sets` whose rows -check takes, all if none is named")
+	cli.Var(f, &c.methods, "methods", setting.List(setting.Text),
+		"`methods` whose rows -check takes, all if none is named")
 	cli.Var(f, &c.cells, "cells", setting.Int(0), "the `number` of rows that -check draws; 0 is all")
-	cli.Var(f, &c.draw, "draw", func(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) }, "`number` that chooses rows and seeds of -check; 0 is another one each time")
+	cli.Var(f, &c.draw, "draw", func(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) },
+		"`number` that chooses rows and seeds of -check; 0 is another one each time")
 }
 
 // again is one seed of a method on a data set, to be computed again under all protocols
@@ -61,7 +72,7 @@ func (c *check) run(ctx context.Context, all results, stdout, stderr io.Writer) 
 	}
 	defer os.RemoveAll(dir)
 	code := &code{dir: dir, built: map[string]error{}, stderr: stderr}
-	older, differ := 0, 0
+	var older, differ int
 	for _, a := range todo {
 		tried, found, err := a.compare(ctx, stdout, code, c.place(a.rows[0].Dataset))
 		switch {
@@ -74,7 +85,13 @@ func (c *check) run(ctx context.Context, all results, stdout, stderr io.Writer) 
 		}
 	}
 	if differ > 0 {
-		return fmt.Errorf("%d of %d cells differ from today's code and from the commits that they name, with the instruction set %v (results are those of AVX2 or AVX-512)", differ, len(todo), simd.Level())
+		return fmt.Errorf(
+			"%d of %d cells differ from today's code and from the commits that they name, with the "+
+				"instruction set %v (results are those of AVX2 or AVX-512)",
+			differ,
+			len(todo),
+			simd.Level(),
+		)
 	}
 	fmt.Fprintf(stdout, "all %d have the same bits, %d of them by older code\n", len(todo), older)
 	return nil
@@ -85,7 +102,9 @@ func (c *check) drawn(all results, stdout io.Writer) ([]again, error) {
 	groups := map[string]*again{}
 	left := map[string]int{} // rows by the reason
 	for _, r := range all {
-		named := func(list []string, x string) bool { return len(list) == 0 || slices.Contains(list, x) }
+		named := func(list []string, x string) bool {
+			return len(list) == 0 || slices.Contains(list, x)
+		}
 		if !named(c.sets, r.Dataset) || !named(c.methods, r.Method) {
 			continue
 		}
@@ -119,7 +138,9 @@ func (c *check) drawn(all results, stdout io.Writer) ([]again, error) {
 			return cmp.Or(cmp.Compare(len(x.Seeds), len(y.Seeds)), cmp.Compare(x.Protocol, y.Protocol))
 		})
 		a.seed = a.rows[0].Seeds[rng.IntN(len(a.rows[0].Seeds))]
-		a.rows = slices.DeleteFunc(a.rows, func(r *result) bool { return !slices.Contains(r.Seeds, a.seed) })
+		a.rows = slices.DeleteFunc(a.rows, func(r *result) bool {
+			return !slices.Contains(r.Seeds, a.seed)
+		})
 		todo = append(todo, *a)
 	}
 	fmt.Fprintf(stdout, "%d of %d cells, drawn by -draw %d\n", len(todo), len(groups), draw)
@@ -163,7 +184,14 @@ func (r *result) flags() []string {
 	case r.Experiment == "semisupervised":
 		return []string{"-label-rate", r.number}
 	case r.Experiment == "transfer":
-		epochs := map[string]string{"100": "100", "tox21": "15", "toxcast": "15", "hiv": "3", "muv": "2", "ppi": "8"}
+		epochs := map[string]string{
+			"100":     "100",
+			"tox21":   "15",
+			"toxcast": "15",
+			"hiv":     "3",
+			"muv":     "2",
+			"ppi":     "8",
+		}
 		flags := []string{"-finetune-epochs", cmp.Or(epochs[r.number], "30")}
 		if r.Dataset == proteins {
 			flags = append(flags, "-domain", "bio", "-corpus", "shs27k", "-epochs", "20")
@@ -186,9 +214,14 @@ func (r *result) flags() []string {
 
 // compare computes the cell by today's code and, as long as a row has other bits, by the
 // commits that it names. It prints a line for every row and counts what it has tried.
-func (a *again) compare(ctx context.Context, stdout io.Writer, code *code, data string) (tried int, found bool, err error) {
-	verdicts, others := make([]string, len(a.rows)), make([]string, len(a.rows))
-	for _, commit := range append([]string{""}, strings.FieldsFunc(a.rows[0].Code, func(c rune) bool { return c == ',' || c == ' ' })...) {
+func (a *again) compare(
+	ctx context.Context, stdout io.Writer, code *code, data string,
+) (tried int, found bool, err error) {
+	verdicts := make([]string, len(a.rows))
+	others := make([]string, len(a.rows))
+	for _, commit := range append([]string{""}, strings.FieldsFunc(
+		a.rows[0].Code, func(c rune) bool { return c == ',' || c == ' ' },
+	)...) {
 		got, err := a.compute(ctx, code, commit, data)
 		if err != nil && (commit == "" || ctx.Err() != nil) {
 			return 0, false, err
@@ -203,16 +236,21 @@ func (a *again) compare(ctx context.Context, stdout io.Writer, code *code, data 
 			case commit == "":
 				verdicts[i] = "as before"
 			default:
-				verdicts[i] = fmt.Sprintf("as before, by %s (%s)", commit, strings.TrimPrefix(others[i], "; "))
+				verdicts[i] = fmt.Sprintf("as before, by %s (%s)",
+					commit, strings.TrimPrefix(others[i], "; "))
 			}
 		}
-		if tried, found = tried+1, !slices.Contains(verdicts, ""); found {
+		tried++
+		found = !slices.Contains(verdicts, "")
+		if found {
 			break
 		}
 	}
 	for i, r := range a.rows {
-		verdict := cmp.Or(verdicts[i], fmt.Sprintf("in %s differs (%s)", r.file, strings.TrimPrefix(others[i], "; ")))
-		fmt.Fprintf(stdout, "%s on %s, seed %d, %s: %v %s\n", r.Method, r.Dataset, a.seed, r.Protocol, a.stored(r), verdict)
+		verdict := cmp.Or(verdicts[i], fmt.Sprintf("in %s differs (%s)",
+			r.file, strings.TrimPrefix(others[i], "; ")))
+		fmt.Fprintf(stdout, "%s on %s, seed %d, %s: %v %s\n",
+			r.Method, r.Dataset, a.seed, r.Protocol, a.stored(r), verdict)
 	}
 	return tried, found, nil
 }
@@ -232,7 +270,10 @@ func (a *again) compute(ctx context.Context, code *code, commit, data string) (m
 		return nil, err
 	}
 	defer os.RemoveAll(out)
-	args := append([]string{"-method", r.Method, "-first-seed", strconv.Itoa(a.seed), "-seeds", "1", "-out", out}, r.flags()...)
+	args := append(
+		[]string{"-method", r.Method, "-first-seed", strconv.Itoa(a.seed), "-seeds", "1", "-out", out},
+		r.flags()...,
+	)
 	if r.Dataset != embedded {
 		args = append(args, "-dataset", r.Dataset, "-data", data)
 	}
@@ -243,7 +284,8 @@ func (a *again) compute(ctx context.Context, code *code, commit, data string) (m
 		}
 		args = append(args, "-protocol", strings.Join(protocols, ","))
 	}
-	fmt.Fprintf(code.stderr, "%s on %s, seed %d, by %s\n", r.Method, r.Dataset, a.seed, cmp.Or(commit, "today's code"))
+	fmt.Fprintf(code.stderr, "%s on %s, seed %d, by %s\n",
+		r.Method, r.Dataset, a.seed, cmp.Or(commit, "today's code"))
 	if err := code.run(ctx, ".", program, args...); err != nil {
 		return nil, err
 	}
@@ -276,7 +318,8 @@ type code struct {
 // program returns the path of an experiment's program as a commit has it, or the working
 // directory for "".
 func (c *code) program(ctx context.Context, commit, experiment string) (path string, err error) {
-	bin, source := filepath.Join(c.dir, "bin"+commit), "."
+	bin := filepath.Join(c.dir, "bin"+commit)
+	source := "."
 	path = filepath.Join(bin, experiment)
 	if err, tried := c.built[path]; tried {
 		return path, err
@@ -285,12 +328,14 @@ func (c *code) program(ctx context.Context, commit, experiment string) (path str
 		// A clone, and not a worktree, which the repository would know of if this program was killed.
 		source = filepath.Join(c.dir, "source"+commit)
 		defer os.RemoveAll(source)
-		if err = c.run(ctx, ".", "git", "clone", "--quiet", "--shared", "--no-checkout", ".", source); err == nil {
+		err = c.run(ctx, ".", "git", "clone", "--quiet", "--shared", "--no-checkout", ".", source)
+		if err == nil {
 			err = c.run(ctx, source, "git", "checkout", "--quiet", commit)
 		}
 	}
 	if err == nil {
-		err = c.run(ctx, source, "go", "build", "-o", bin+string(filepath.Separator), "./experiments/"+experiment)
+		err = c.run(ctx, source, "go", "build", "-o", bin+string(filepath.Separator),
+			"./experiments/"+experiment)
 	}
 	c.built[path] = err
 	return path, err
@@ -299,12 +344,18 @@ func (c *code) program(ctx context.Context, commit, experiment string) (path str
 // run runs a program in a folder. If it fails the error has the end of what it wrote.
 func (c *code) run(ctx context.Context, folder, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Dir, cmd.Env = folder, append(os.Environ(), "GOTMPDIR="+c.dir) // go build leaves it if it is interrupted
-	cmd.WaitDelay = time.Second / 4                                    // for what go build has started
+	// go build leaves it if it is interrupted
+	cmd.Dir = folder
+	cmd.Env = append(os.Environ(), "GOTMPDIR="+c.dir)
+	cmd.WaitDelay = time.Second / 4 // for what go build has started
 	text, err := cmd.CombinedOutput()
 	if err == nil {
 		return nil
 	}
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return errors.Join(ctx.Err(), fmt.Errorf("%s %s: %w: %s", filepath.Base(program), strings.Join(args, " "), err, strings.Join(lines[max(0, len(lines)-3):], "; ")))
+	return errors.Join(ctx.Err(), fmt.Errorf(
+		"%s %s: %w: %s",
+		filepath.Base(program), strings.Join(args, " "), err,
+		strings.Join(lines[max(0, len(lines)-3):], "; "),
+	))
 }

@@ -47,10 +47,18 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	for _, name := range []string{"kernels", "unsupervised", "semisupervised", "transfer"} {
 		in = append(in, filepath.Join("experiments", name, "results"))
 	}
-	write, check := false, check{}
-	flags := cli.NewFlagSet("summary", synopsis, "-write", "-in RUN,OTHER", "-check -data DIR -sets MUTAG,PROTEINS -cells 3")
-	cli.Var(flags, &in, "in", setting.List(setting.Text), "`folders` with results.json files, at any depth and by any name that ends in .json;\nthose of -smaller.json are marked as a smaller form of their method; a file that is not in a\nrun directory says by its name what is not usual: NCI1-0.01.json is semi-supervised with\nthat share of the labels, tox21-100.json transfer with that many epochs")
-	flags.BoolVar(&write, "write", write, "write the tables into the pages of the repository, from its root, instead of printing them")
+	write := false
+	check := check{}
+	flags := cli.NewFlagSet("summary", synopsis, "-write", "-in RUN,OTHER",
+		"-check -data DIR -sets MUTAG,PROTEINS -cells 3")
+	cli.Var(flags, &in, "in", setting.List(setting.Text),
+		"`folders` with results.json files, at any depth and by any name that ends in .json;\n"+
+			"those of -smaller.json are marked as a smaller form of their method; a file that is not "+
+			"in a\n"+
+			"run directory says by its name what is not usual: NCI1-0.01.json is semi-supervised with\n"+
+			"that share of the labels, tox21-100.json transfer with that many epochs")
+	flags.BoolVar(&write, "write", write,
+		"write the tables into the pages of the repository, from its root, instead of printing them")
 	flags.Add(&check)
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
@@ -136,7 +144,10 @@ func writePages(stdout io.Writer, texts []text) error {
 		if page == string(old) {
 			continue
 		}
-		if err := files.Write(path, func(w io.Writer) error { _, err := io.WriteString(w, page); return err }); err != nil {
+		if err := files.Write(path, func(w io.Writer) error {
+			_, err := io.WriteString(w, page)
+			return err
+		}); err != nil {
 			return err
 		}
 		fmt.Fprintln(stdout, path)

@@ -85,7 +85,8 @@ func (all results) add(path string) error {
 			return fmt.Errorf("%s: %s on %s has no seeds", path, x.Method, x.Dataset)
 		}
 		if i := slices.IndexFunc(x.PerSeed, math.IsNaN); i >= 0 {
-			return fmt.Errorf("%s: %s on %s under %s has no number for seed %d of %d", path, x.Method, x.Dataset, x.Protocol, i+1, len(x.PerSeed))
+			return fmt.Errorf("%s: %s on %s under %s has no number for seed %d of %d",
+				path, x.Method, x.Dataset, x.Protocol, i+1, len(x.PerSeed))
 		}
 		if x.Seeds == nil { // of an earlier version: the first ones
 			for seed := range x.PerSeed {
@@ -93,10 +94,16 @@ func (all results) add(path string) error {
 			}
 		}
 		key := cell{x.Dataset + variant(x.Experiment, number), x.Method, x.Protocol}
-		r := &result{Row: x, file: path, number: number, smaller: strings.HasSuffix(path, "-smaller.json")}
+		r := &result{
+			Row:     x,
+			file:    path,
+			number:  number,
+			smaller: strings.HasSuffix(path, "-smaller.json"),
+		}
 		switch old := all[key]; {
 		case old != nil && old.smaller == r.smaller:
-			return fmt.Errorf("%s and %s both have %s on %s under %s", old.file, path, key.method, key.set, key.protocol)
+			return fmt.Errorf("%s and %s both have %s on %s under %s",
+				old.file, path, key.method, key.set, key.protocol)
 		case old == nil || old.smaller:
 			all[key] = r
 		}
@@ -109,12 +116,14 @@ func (all results) unshown() (lines []string) {
 	files := map[string][]string{}
 	for key, r := range all {
 		if !r.shown {
-			files[r.file] = append(files[r.file], fmt.Sprintf("%s on %s under %s", key.method, key.set, key.protocol))
+			files[r.file] = append(files[r.file], fmt.Sprintf("%s on %s under %s",
+				key.method, key.set, key.protocol))
 		}
 	}
 	for _, file := range slices.Sorted(maps.Keys(files)) {
 		slices.Sort(files[file])
-		lines = append(lines, fmt.Sprintf("no table has a place for what is in %s: %s", file, strings.Join(files[file], "; ")))
+		lines = append(lines, fmt.Sprintf("no table has a place for what is in %s: %s",
+			file, strings.Join(files[file], "; ")))
 	}
 	return lines
 }

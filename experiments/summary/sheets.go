@@ -53,47 +53,78 @@ type row struct {
 // and its methods: without training, with it, with labels.
 var table1 = sheet{
 	[]string{"MUTAG", "NCI1", "PROTEINS", "DD", "COLLAB", "IMDB-BINARY", "REDDIT-BINARY", "REDDIT-MULTI-5K"},
-	named("majority", "size", "labels", "pairs", method.Untrained, "wl", "wloa", "dgk", "node2vec", "sub2vec", "graph2vec",
-		"infograph", method.GraphCL, "joao", "joaov2", "simgrace", "mssgcl", "cuco", method.InfoNCE, method.SpecMatch, "gin"),
+	named(
+		"majority", "size", "labels", "pairs", method.Untrained, "wl", "wloa", "dgk",
+		"node2vec", "sub2vec", "graph2vec", "infograph", method.GraphCL, "joao",
+		"joaov2", "simgrace", "mssgcl", "cuco", method.InfoNCE, method.SpecMatch, "gin",
+	),
 	map[string]published.Table{
 		protocol: slices.Concat(published.Table1, published.Classical).Under(protocol),
 		linear:   slices.Concat(published.Table1, published.Classical).Under(linear),
 	}, 2,
 	costs{
-		command: "go run ./experiments/unsupervised -dataset SET -data DIR -protocol linear -method METHOD -seeds 1", timed: protocol,
-		more: map[string]float64{"COLLAB": 40, "REDDIT-MULTI-5K": 67}, // an SVM for each of 3 classes, and of 5
+		command: "go run ./experiments/unsupervised -dataset SET -data DIR -protocol linear -method METHOD " +
+			"-seeds 1",
+		timed: protocol,
+		// an SVM for each of 3 classes, and of 5
+		more: map[string]float64{"COLLAB": 40, "REDDIT-MULTI-5K": 67},
 	},
 }
 
 // finding is the part of table1 that says what the paper's reader should know first.
-var finding = sheet{table1.sets, named("labels", method.Untrained, "wl", method.GraphCL, method.SpecMatch), table1.published, 2, costs{}}
+var finding = sheet{
+	table1.sets,
+	named("labels", method.Untrained, "wl", method.GraphCL, method.SpecMatch),
+	table1.published,
+	2,
+	costs{},
+}
 
 // since has what graph learning is compared with since the paper, and below it what the paper
 // compares, with the same features of nodes: degrees in sets without labels.
 var since = sheet{
-	[]string{"MUTAG", "NCI1", "PROTEINS", "DD", "COLLAB, degrees", "IMDB-BINARY, degrees", "REDDIT-BINARY, degrees", "REDDIT-MULTI-5K, degrees"},
-	named("graphmae", "s2gae", "autogcl", "rgcl", "zs-dm", method.Untrained, method.InfoNCE, method.SpecMatch),
+	[]string{
+		"MUTAG", "NCI1", "PROTEINS", "DD", "COLLAB, degrees", "IMDB-BINARY, degrees",
+		"REDDIT-BINARY, degrees", "REDDIT-MULTI-5K, degrees",
+	},
+	named(
+		"graphmae", "s2gae", "autogcl", "rgcl", "zs-dm", method.Untrained, method.InfoNCE, method.SpecMatch,
+	),
 	map[string]published.Table{protocol: with(published.Since, published.Since, variant("", degrees))}, 2,
 	costs{
-		command: "go run ./experiments/unsupervised -dataset SET -data DIR -node-features degrees -method METHOD -seeds 1",
-		like:    map[string]scaled{"REDDIT-MULTI-5K, degrees": {"REDDIT-BINARY, degrees", 2.96}}, // its nodes
+		command: "go run ./experiments/unsupervised -dataset SET -data DIR -node-features degrees -method " +
+			"METHOD -seeds 1",
+		like: map[string]scaled{"REDDIT-MULTI-5K, degrees": {"REDDIT-BINARY, degrees", 2.96}}, // its nodes
 		// 3 epochs took 393 s.
 		measured: map[cell]float64{{"COLLAB, degrees", "s2gae", protocol}: 2620},
 	},
 }
 
 var table2 = sheet{
-	[]string{"NCI1", "PROTEINS", "DD", "COLLAB", "REDDIT-BINARY", "REDDIT-MULTI-5K", "NCI1, 1 %", "COLLAB, 1 %"},
-	named(paper.None, paper.Augmentation, "gae", "infomax", "contextpred", method.GraphCL, "joao", "joaov2", "simgrace", "mssgcl", method.InfoNCE, method.SpecMatch),
-	map[string]published.Table{"test-max": with(published.Table2[0.1], published.Table2[0.01], variant("semisupervised", "0.01"))}, 2,
-	costs{command: "go run ./experiments/semisupervised -dataset SET -data DIR -label-rate 0.1 -method METHOD -seeds 1"},
+	[]string{
+		"NCI1", "PROTEINS", "DD", "COLLAB", "REDDIT-BINARY", "REDDIT-MULTI-5K", "NCI1, 1 %", "COLLAB, 1 %",
+	},
+	named(
+		paper.None, paper.Augmentation, "gae", "infomax", "contextpred", method.GraphCL,
+		"joao", "joaov2", "simgrace", "mssgcl", method.InfoNCE, method.SpecMatch,
+	),
+	map[string]published.Table{"test-max": with(
+		published.Table2[0.1], published.Table2[0.01], variant("semisupervised", "0.01"),
+	)},
+	2,
+	costs{command: "go run ./experiments/semisupervised -dataset SET -data DIR -label-rate 0.1 -method " +
+		"METHOD -seeds 1"},
 }
 
 var table3 = sheet{
 	[]string{"tox21", "toxcast", "sider", "clintox", "muv", "hiv", "bbbp", "bace", "homo_sapiens"},
-	named(paper.None, "edgepred", "attrmasking", "infomax", "contextpred", method.GraphCL, "joao", "joaov2", "simgrace", method.SpecMatch),
+	named(
+		paper.None, "edgepred", "attrmasking", "infomax", "contextpred",
+		method.GraphCL, "joao", "joaov2", "simgrace", method.SpecMatch,
+	),
 	map[string]published.Table{"last": published.Table3}, 1,
-	costs{command: "go run ./experiments/transfer -corpus zinc250k.csv.gz -corpus-size 50000 -epochs 10 -dataset SET -data DIR -method METHOD -seeds 3"},
+	costs{command: "go run ./experiments/transfer -corpus zinc250k.csv.gz -corpus-size 50000 -epochs 10 " +
+		"-dataset SET -data DIR -method METHOD -seeds 3"},
 }
 
 // What the preregistered analysis is of.
@@ -105,13 +136,26 @@ var (
 // named are the rows of methods: those of package method under its titles.
 func named(methods ...string) (rows []row) {
 	own := map[string]string{
-		"gin": "GIN, with labels", method.Untrained: "untrained GIN",
-		"majority": "majority class", "size": "(log nodes, log edges)",
-		"autogcl": "AutoGCL", "rgcl": "RGCL", "zs-dm": "ZS-DM",
-		"labels": "labels or degrees, counted", "pairs": "labels along edges, counted",
-		"wl": "WL subtree", "wloa": "WL optimal assignment", "dgk": "deep WL kernel (DGK)",
+		"gin":            "GIN, with labels",
+		method.Untrained: "untrained GIN",
+		"majority":       "majority class",
+		"size":           "(log nodes, log edges)",
+		"autogcl":        "AutoGCL",
+		"rgcl":           "RGCL",
+		"zs-dm":          "ZS-DM",
+		"labels":         "labels or degrees, counted",
+		"pairs":          "labels along edges, counted",
+		"wl":             "WL subtree",
+		"wloa":           "WL optimal assignment",
+		"dgk":            "deep WL kernel (DGK)",
 	}
-	classical := map[string]string{"wl": "WL", "dgk": "DGK", "node2vec": "node2vec", "sub2vec": "sub2vec", "graph2vec": "graph2vec"}
+	classical := map[string]string{
+		"wl":        "WL",
+		"dgk":       "DGK",
+		"node2vec":  "node2vec",
+		"sub2vec":   "sub2vec",
+		"graph2vec": "graph2vec",
+	}
 	for _, name := range methods {
 		title := cmp.Or(own[name], paper.Title(name))
 		quoted := title + ", published"

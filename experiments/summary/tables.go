@@ -50,8 +50,10 @@ func (all results) accuracy(s sheet, protocol string) *table.Table {
 		}
 		if p := s.published[protocol].Find(row.published); p != nil && p.Values[set][0] > 0 {
 			quote := fmt.Sprintf("(%.*f)", s.decimals, p.Values[set][0])
-			if c.Mark += " " + quote; row.quoted {
-				c, ok = table.Text(quote), true
+			c.Mark += " " + quote
+			if row.quoted {
+				c = table.Text(quote)
+				ok = true
 			}
 		}
 		return c, ok
@@ -74,7 +76,8 @@ func (all results) distance(s sheet, protocol string) *table.Table {
 // measured of the method and of other rows of its set, see [results.seconds].
 func (all results) missing(s sheet, protocols ...string) *table.Table {
 	t := s.bySet(func(set string, row row) (table.Cell, bool) {
-		if _, ok := all.get(set, row.method, protocols[0]); ok || row.quoted || !s.measures(all, row, protocols[0]) {
+		if _, ok := all.get(set, row.method, protocols[0]); ok || row.quoted ||
+			!s.measures(all, row, protocols[0]) {
 			return table.Text(""), false
 		}
 		seconds := s.more[set]
@@ -88,7 +91,9 @@ func (all results) missing(s sheet, protocols ...string) *table.Table {
 }
 
 func (s sheet) measures(all results, r row, protocol string) bool {
-	return slices.ContainsFunc(s.sets, func(set string) bool { return all[cell{set, r.method, protocol}] != nil })
+	return slices.ContainsFunc(s.sets, func(set string) bool {
+		return all[cell{set, r.method, protocol}] != nil
+	})
 }
 
 // seconds returns those of one seed, as measured; or else the median, over all other rows and
@@ -112,7 +117,8 @@ func (all results) seconds(s sheet, set, method, protocol string) float64 {
 	var guesses []float64
 	for _, other := range s.rows {
 		for _, at := range s.sets {
-			if x := measured(set, other.method) * measured(at, method) / measured(at, other.method); x > 0 && !math.IsInf(x, 0) {
+			if x := measured(set, other.method) * measured(at, method) / measured(at, other.method); x > 0 &&
+				!math.IsInf(x, 0) {
 				guesses = append(guesses, x)
 			}
 		}
@@ -145,17 +151,25 @@ func (all results) gains(s sheet, protocols ...string) *table.Table {
 	for _, protocol := range protocols {
 		for _, row := range s.rows[1:] {
 			for _, set := range s.sets {
-				differences = append(differences, compare.Seeds(all.paired(set, row.method, base.method, protocol)))
+				differences = append(differences, compare.Seeds(all.paired(
+					set, row.method, base.method, protocol,
+				)))
 			}
 		}
 	}
 	t := table.New("minus "+base.title, table.Names(s.sets...)...)
 	cells, n := grid.Differences(differences, s.decimals)
-	t.Caption = fmt.Sprintf("Difference to %s: mean in points ± its standard error, over the seeds that both have. %s", base.title, grid.Corrected(n))
+	t.Caption = fmt.Sprintf(
+		"Difference to %s: mean in points ± its standard error, over the seeds that both have. %s",
+		base.title, grid.Corrected(n),
+	)
 	for _, protocol := range protocols {
 		for _, row := range s.rows[1:] {
-			t.AddSome(row.title+", "+protocol, func(i int) (table.Cell, bool) { return cells[i], differences[i].N > 1 })
-			cells, differences = cells[len(s.sets):], differences[len(s.sets):]
+			t.AddSome(row.title+", "+protocol, func(i int) (table.Cell, bool) {
+				return cells[i], differences[i].N > 1
+			})
+			cells = cells[len(s.sets):]
+			differences = differences[len(s.sets):]
 		}
 	}
 	return t
@@ -165,7 +179,9 @@ func (all results) gains(s sheet, protocols ...string) *table.Table {
 // over all sets, and without the two largest, where fewer methods have run.
 func (all results) ranks() *table.Table {
 	sets := table1.sets
-	groups := [][]string{sets, slices.DeleteFunc(slices.Clone(sets), func(set string) bool { return set == "COLLAB" || set == "REDDIT-MULTI-5K" })}
+	groups := [][]string{sets, slices.DeleteFunc(slices.Clone(sets), func(set string) bool {
+		return set == "COLLAB" || set == "REDDIT-MULTI-5K"
+	})}
 	var columns []string
 	var ranked []map[string][]float64
 	for _, group := range groups {
@@ -212,7 +228,8 @@ func (all results) rank(sets []string) (ranks map[string][]float64, seeds int) {
 			}
 		}
 		if len(list) == len(sets) {
-			methods, measured = append(methods, row.method), append(measured, list)
+			methods = append(methods, row.method)
+			measured = append(measured, list)
 			for _, perSeed := range list {
 				seeds = min(seeds, len(perSeed))
 			}
@@ -241,11 +258,17 @@ func (all results) draw(base string) error {
 	d := plot.Dots{Axes: plot.Axes{XLabel: "mean rank over eight sets (1 is best)"}}
 	for _, row := range table1.rows {
 		if r, ok := ranks[row.method]; ok {
-			d.Rows = append(d.Rows, plot.DotRow{Name: row.title, Points: r, Mean: stat.Mean(r, nil), Half: math.NaN()})
+			d.Rows = append(d.Rows, plot.DotRow{
+				Name:   row.title,
+				Points: r,
+				Mean:   stat.Mean(r, nil),
+				Half:   math.NaN(),
+			})
 		}
 	}
 	slices.SortStableFunc(d.Rows, func(a, b plot.DotRow) int { return cmp.Compare(a.Mean, b.Mean) })
-	critical, last := compare.CriticalDifference(len(d.Rows), len(table1.sets), 0.05), 0
+	critical := compare.CriticalDifference(len(d.Rows), len(table1.sets), 0.05)
+	last := 0
 	d.Title = fmt.Sprintf("what a bar joins differs by less than %.1f ranks", critical)
 	for i, r := range d.Rows {
 		end := i
@@ -272,7 +295,9 @@ func (all results) pairs() *table.Table {
 		if _, ok := ranks[r.method]; ok {
 			x := scored{row: r}
 			for _, set := range table1.sets {
-				x.mean += stat.Mean(all[cell{set, r.method, protocol}].PerSeed, nil) / float64(len(table1.sets))
+				x.mean += stat.Mean(
+					all[cell{set, r.method, protocol}].PerSeed, nil,
+				) / float64(len(table1.sets))
 			}
 			list = append(list, x)
 		}
@@ -290,16 +315,25 @@ func (all results) pairs() *table.Table {
 	}
 	p := compare.Corrected(differences)
 	t := table.New("method", table.Names("no.", "mean of sets", "not told from")...)
-	t.Caption = fmt.Sprintf("Methods by their mean over the eight sets, and those whose means cannot be told from theirs: p ≥ 0.05 by "+
-		"Student's t-test over the seeds that both have, for the mean of the differences by set, corrected by Holm for all %d pairs.", len(p))
+	t.Caption = fmt.Sprintf("Methods by their mean over the eight sets, and those whose means cannot be "+
+		"told from theirs: p ≥ 0.05 by Student's t-test over the seeds that both have, for the mean of "+
+		"the differences by set, corrected by Holm for all %d pairs.",
+		len(p),
+	)
 	for i, a := range list {
 		var alike []string
 		for j := range list {
-			if lo, hi := min(i, j), max(i, j); lo < hi && !(p[hi*(hi-1)/2+lo] < 0.05) {
+			lo, hi := min(i, j), max(i, j)
+			if lo < hi && !(p[hi*(hi-1)/2+lo] < 0.05) {
 				alike = append(alike, fmt.Sprint(j+1))
 			}
 		}
-		t.Add(a.title, table.Text(fmt.Sprint(i+1)), table.Number(a.mean, 2), table.Text(strings.Join(alike, ", ")))
+		t.Add(
+			a.title,
+			table.Text(fmt.Sprint(i+1)),
+			table.Number(a.mean, 2),
+			table.Text(strings.Join(alike, ", ")),
+		)
 	}
 	return t
 }
@@ -355,7 +389,9 @@ func (all results) graph() *table.Table {
 				d := differences[i]
 				lo, hi := d.Interval(0.95)
 				interval := strings.ReplaceAll(fmt.Sprintf("%.2f to %.2f", lo, hi), "-", "−")
-				cells[i] = append(cells[i], table.MeanStd(d.Mean, d.Err, 2), table.Text(interval), table.P(corrected))
+				cells[i] = append(
+					cells[i], table.MeanStd(d.Mean, d.Err, 2), table.Text(interval), table.P(corrected),
+				)
 			}
 		}
 		for i, pair := range group {

@@ -18,7 +18,9 @@ func (x *experiment) figures(sets [][]group) error {
 	err := x.adjacencyFigure()
 	for _, groups := range sets {
 		ds := groups[0].ds
-		err = errors.Join(err, x.trajectoryFigure(ds, groups), x.boundsFigures(ds, groups), x.layoutFigure(ds, groups))
+		err = errors.Join(
+			err, x.trajectoryFigure(ds, groups), x.boundsFigures(ds, groups), x.layoutFigure(ds, groups),
+		)
 	}
 	return err
 }
@@ -33,7 +35,9 @@ func (x *experiment) adjacencyFigure() error {
 	slope := plot.Lines{Axes: plot.Axes{XLabel: "similarity S", YLabel: "slope dA/dS"}}
 	t := autodiff.NewInference(ref.New())
 	for _, c := range []specmatch.LaplacianMatch{
-		{Adjacency: specmatch.Hard}, {Adjacency: specmatch.Sigmoid, Kappa: 10}, {Adjacency: specmatch.Sigmoid, Kappa: 50},
+		{Adjacency: specmatch.Hard},
+		{Adjacency: specmatch.Sigmoid, Kappa: 10},
+		{Adjacency: specmatch.Sigmoid, Kappa: 50},
 	} {
 		s := plot.Series{Name: fmt.Sprintf("sigmoid, κ = %v", c.Kappa)}
 		if c.Adjacency == specmatch.Hard {
@@ -46,8 +50,11 @@ func (x *experiment) adjacencyFigure() error {
 			// The edge of two graphs of that similarity, as the loss has it.
 			a := c.Weights(t.Matrix(2, 2, []float64{1, cos, cos, 1}), t.Scalar(exampleThreshold)).Data()[1]
 			t.Reset()
-			s.X, s.Y = append(s.X, cos), append(s.Y, a)
-			ds.X, ds.Y = append(ds.X, cos), append(ds.Y, c.Kappa*a*(1-a)) // hard: A(1-A) = 0
+			s.X = append(s.X, cos)
+			s.Y = append(s.Y, a)
+			// hard: A(1-A) = 0
+			ds.X = append(ds.X, cos)
+			ds.Y = append(ds.Y, c.Kappa*a*(1-a))
 		}
 		weight.Series, slope.Series = append(weight.Series, s), append(slope.Series, ds)
 	}
@@ -79,7 +86,9 @@ func (x *experiment) boundsFigures(ds *dataset.Dataset, groups []group) error {
 		s := plot.Series{Name: name}
 		for k := range g.checkpoints() {
 			mean, std := stat.MeanStdDev(g.at(k, len(x.graphs())-1, quantity), nil)
-			s.X, s.Y, s.Err = append(s.X, float64(g.outcomes[0].Checkpoints[k].Epoch)), append(s.Y, mean), append(s.Err, std)
+			s.X = append(s.X, float64(g.outcomes[0].Checkpoints[k].Epoch))
+			s.Y = append(s.Y, mean)
+			s.Err = append(s.Err, std)
 		}
 		return s
 	}
@@ -87,14 +96,21 @@ func (x *experiment) boundsFigures(ds *dataset.Dataset, groups []group) error {
 	for _, g := range groups {
 		title := ds.Name + ", " + x.label(g.method)
 		alignment := plot.Lines{
-			Axes: plot.Axes{Title: title, XLabel: "epoch", YLabel: "Theorem 4.2 (nats)", LogY: true},
+			Axes: plot.Axes{
+				Title:  title,
+				XLabel: "epoch",
+				YLabel: "Theorem 4.2 (nats)",
+				LogY:   true,
+			},
 			Series: []plot.Series{
 				curve(g, "left side, negatives fixed", "gap_fixed"),
 				curve(g, "left side, z* = z¹", "gap_view1"),
 			},
 		}
 		for _, td := range x.check.times {
-			alignment.Series = append(alignment.Series, curve(g, fmt.Sprintf("right side, t_d = %v", td), theory.AtTime("right", td)))
+			alignment.Series = append(alignment.Series, curve(
+				g, fmt.Sprintf("right side, t_d = %v", td), theory.AtTime("right", td),
+			))
 		}
 		first = append(first, alignment)
 		second = append(second, plot.Lines{

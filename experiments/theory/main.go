@@ -48,20 +48,28 @@ type check struct {
 
 func (c *check) Register(f *cli.FlagSet) {
 	cli.Var(f, &c.every, "every", setting.Int(1), "`epochs` between two checkpoints")
-	cli.Var(f, &c.draws, "draws", setting.Int(2), "`draws` of the augmentations per checkpoint; Theorem 4.2 takes them in pairs")
-	cli.Var(f, &c.times, "diffusion", setting.List(setting.Float(1e-6, 1e6)), "diffusion `times` t_d of the heat kernels")
+	cli.Var(f, &c.draws, "draws", setting.Int(2),
+		"`draws` of the augmentations per checkpoint; Theorem 4.2 takes them in pairs")
+	cli.Var(f, &c.times, "diffusion", setting.List(setting.Float(1e-6, 1e6)),
+		"diffusion `times` t_d of the heat kernels")
 }
 
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
 		Experiment: paper.Experiment{
-			Data:     cli.Data{NodeFeatures: dataset.FeaturesAuto},
-			Recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 3},
+			Data: cli.Data{NodeFeatures: dataset.FeaturesAuto},
+			Recipe: cli.Recipe{
+				Epochs: 20,
+				Batch:  128,
+				LR:     0.01,
+				Seeds:  3,
+			},
 			Settings: training.Settings{Options: method.Options{"beta": train.Beta{Weight: 0.5}}},
 		},
 		check: check{every: 2, draws: 16, times: []float64{0.1, 1, 5}},
 	}
-	flags := cli.NewFlagSet("theory", synopsis, "", "-dataset NCI1 -data DIR", "-dataset MUTAG -data DIR -draws 64 -diffusion 0.1,10")
+	flags := cli.NewFlagSet("theory", synopsis, "", "-dataset NCI1 -data DIR",
+		"-dataset MUTAG -data DIR -draws 64 -diffusion 0.1,10")
 	flags.Add(&x.Data, &x.check, &x.Recipe, &x.Engine, &x.Output)
 	x.Settings.Register(flags, method.Unsupervised, methods, func() []string { return methods })
 	if err := flags.Parse(args, stdout); err != nil {
@@ -71,7 +79,8 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	case x.check.draws%2 != 0:
 		return cli.Usagef("-draws %d: want an even number, Theorem 4.2 takes draws in pairs", x.check.draws)
 	case x.Recipe.Epochs < x.check.every:
-		return cli.Usagef("-epochs %d ends before the first checkpoint at -every %d", x.Recipe.Epochs, x.check.every)
+		return cli.Usagef("-epochs %d ends before the first checkpoint at -every %d",
+			x.Recipe.Epochs, x.check.every)
 	case method.Beta.Of(x.Settings.Options) == (train.Beta{}):
 		return cli.Usagef("-beta 0 is the run to compare with; want another weight")
 	}
@@ -86,7 +95,8 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		// A view has its similarities, adjacency, Laplacian and eigenvectors.
 		n := float64(min(x.Recipe.Batch, len(ds.Graphs)))
 		if err := train.MemoryFits("comparing views", 4*8*n*n*float64(x.check.draws)); err != nil {
-			return cli.Usagef("-dataset %s -batch %d -draws %d: %w", ds.Name, x.Recipe.Batch, x.check.draws, err)
+			return cli.Usagef("-dataset %s -batch %d -draws %d: %w",
+				ds.Name, x.Recipe.Batch, x.check.draws, err)
 		}
 	}
 	runs := x.Runs(sets, methods)

@@ -42,7 +42,10 @@ func (x *experiment) graphs() []similarityGraph {
 	percentile := method.Percentile.Of(x.Settings.Options)
 	kappa := method.Kappa.Of(x.Settings.Options)
 	hard := func(p float64) similarityGraph {
-		return similarityGraph{fmt.Sprint("hard, p = ", p), specmatch.LaplacianMatch{Adjacency: specmatch.Hard, Percentile: p}}
+		return similarityGraph{
+			fmt.Sprint("hard, p = ", p),
+			specmatch.LaplacianMatch{Adjacency: specmatch.Hard, Percentile: p},
+		}
 	}
 	list := []similarityGraph{hard(percentile)}
 	if percentile != 50 {
@@ -72,7 +75,9 @@ func (q quantities) get(name string) float64 {
 	return math.NaN()
 }
 
-func (x *experiment) do(ctx context.Context, be backend.Backend, r *training.Run, status run.Status) (out outcome, err error) {
+func (x *experiment) do(
+	ctx context.Context, be backend.Backend, r *training.Run, status run.Status,
+) (out outcome, err error) {
 	start := time.Now()
 	m, err := newMeter(be, r)
 	if err != nil {
@@ -109,7 +114,8 @@ func (x *experiment) do(ctx context.Context, be backend.Backend, r *training.Run
 		if err != nil {
 			return out, err
 		}
-		if out.Layout, err = tsne.Embed(ctx, h, len(graphs), l.Model.Encoder.Width(), tsne.Options{}); err != nil {
+		out.Layout, err = tsne.Embed(ctx, h, len(graphs), l.Model.Encoder.Width(), tsne.Options{})
+		if err != nil {
 			return out, err
 		}
 	}
@@ -135,8 +141,14 @@ func newMeter(be backend.Backend, r *training.Run) (*meter, error) {
 	}
 	loader := func(samples []int) *augment.Loader {
 		return &augment.Loader{
-			Graphs: r.Dataset.Graphs, Samples: samples, Batch: r.Recipe.Batch, Order: augment.Sequential,
-			Collator: augment.Collator{Views: []augment.Augmentation{view, view}, Seed: seedOfViews | uint64(r.Seed)},
+			Graphs:  r.Dataset.Graphs,
+			Samples: samples,
+			Batch:   r.Recipe.Batch,
+			Order:   augment.Sequential,
+			Collator: augment.Collator{
+				Views: []augment.Augmentation{view, view},
+				Seed:  seedOfViews | uint64(r.Seed),
+			},
 		}
 	}
 	order := random.Stream(uint64(r.Seed), purposeSample, 0, 0).Perm(len(r.Dataset.Graphs))
@@ -148,12 +160,16 @@ func newMeter(be backend.Backend, r *training.Run) (*meter, error) {
 }
 
 // checkpoint measures the model, and leaves it as it was.
-func (x *experiment) checkpoint(ctx context.Context, m *meter, model *specmatch.Model) (c checkpoint, err error) {
+func (x *experiment) checkpoint(
+	ctx context.Context, m *meter, model *specmatch.Model,
+) (c checkpoint, err error) {
 	z, d, err := theory.Draws(ctx, m.be, model, m.sample, 1, nn.Eval)
 	if err != nil {
 		return c, err
 	}
-	diagnosis := specmatch.Diagnose(z[0], z[1], len(z[0])/d, d, specmatch.LaplacianMatch{Percentile: method.Percentile.Of(x.Settings.Options)})
+	diagnosis := specmatch.Diagnose(z[0], z[1], len(z[0])/d, d, specmatch.LaplacianMatch{
+		Percentile: method.Percentile.Of(x.Settings.Options),
+	})
 	// As the loss sees it: with the batch's own statistics for batch normalisation.
 	draws, d, err := theory.Draws(ctx, m.be, model, m.batch, x.check.draws/2, nn.Train)
 	if err != nil {
@@ -193,7 +209,8 @@ func (x *experiment) checkpoint(ctx context.Context, m *meter, model *specmatch.
 func (x *experiment) log(r *training.Run, c checkpoint) error {
 	for i, g := range x.graphs() {
 		columns := []slog.Attr{
-			slog.String("dataset", r.Dataset.Name), slog.String("method", r.Method), slog.Int("seed", r.Seed), slog.String("graph", g.name),
+			slog.String("dataset", r.Dataset.Name), slog.String("method", r.Method),
+			slog.Int("seed", r.Seed), slog.String("graph", g.name),
 		}
 		for _, name := range slices.Sorted(maps.Keys(c.Graphs[i])) {
 			columns = append(columns, slog.Float64(name, c.Graphs[i].get(name)))

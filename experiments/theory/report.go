@@ -85,7 +85,8 @@ func (x *experiment) report(stdout io.Writer, runs []*training.Run, outcomes []o
 	var rows []run.Row
 	var tables []*table.Table
 	for _, groups := range sets {
-		first, second := x.alignmentTable(groups[0].ds), x.uniformityTable(groups[0].ds)
+		first := x.alignmentTable(groups[0].ds)
+		second := x.uniformityTable(groups[0].ds)
 		for _, g := range groups {
 			x.addAlignment(first, g)
 			x.addUniformity(second, g)
@@ -105,29 +106,47 @@ func (x *experiment) report(stdout io.Writer, runs []*training.Run, outcomes []o
 
 func (x *experiment) lastEpoch() int { return x.Recipe.Epochs / x.check.every * x.check.every }
 
-func share(part, whole float64) table.Cell { return table.Text(fmt.Sprintf("%v of %v", part, whole)) }
+func share(part, whole float64) table.Cell {
+	return table.Text(fmt.Sprintf("%v of %v", part, whole))
+}
 
 func (x *experiment) alignmentTable(ds *dataset.Dataset) *table.Table {
-	t := table.New("run and graph", table.Names("t_d", "L_G", "c", "right side", "left side",
-		"left/right, negatives fixed", "z* = z¹", "z* = midpoint", "z* = z¹ violates", "Duhamel", "L¹ = L²")...)
-	t.Caption = fmt.Sprintf("%s, Theorem 4.2 on a batch of %d graphs, %d seeds. "+
-		"L_G, c, right side t_d²·c·L_G/τ and left side |L_C-L_C*| with the negatives fixed: means at epoch %d. "+
-		"Left/right and Duhamel, ‖P¹-P²‖²/(t_d²·L_G): the largest of all pairs of views at all checkpoints (1 is the limit). "+
-		"Last columns: pairs in which z* = z¹ violates the theorem, and pairs with equal graphs, for which c does not exist.",
+	t := table.New("run and graph", table.Names(
+		"t_d", "L_G", "c", "right side", "left side", "left/right, negatives fixed",
+		"z* = z¹", "z* = midpoint", "z* = z¹ violates", "Duhamel", "L¹ = L²",
+	)...)
+	t.Caption = fmt.Sprintf("%s, Theorem 4.2 on a batch of %d graphs, %d seeds. L_G, c, right side "+
+		"t_d²·c·L_G/τ and left side |L_C-L_C*| with the negatives fixed: means at epoch %d. Left/right "+
+		"and Duhamel, ‖P¹-P²‖²/(t_d²·L_G): the largest of all pairs of views at all checkpoints (1 is "+
+		"the limit). Last columns: pairs in which z* = z¹ violates the theorem, and pairs with equal "+
+		"graphs, for which c does not exist.",
 		ds.Name, min(x.Recipe.Batch, len(ds.Graphs)), x.Recipe.Seeds, x.lastEpoch())
 	return t
 }
 
 func (x *experiment) addAlignment(t *table.Table, g group) {
 	for i, graph := range x.graphs() {
-		mean := func(name string, decimals int) table.Cell { return table.Number(g.last(i, name), decimals) }
+		mean := func(name string, decimals int) table.Cell {
+			return table.Number(g.last(i, name), decimals)
+		}
 		largest := func(name string) table.Cell { return table.Number(g.largest(i, name), 3) }
-		pairs, equal := g.total(i, "pairs"), g.total(i, "equal_pairs")
+		pairs := g.total(i, "pairs")
+		equal := g.total(i, "equal_pairs")
 		for _, td := range x.check.times {
-			t.Add(x.label(g.method)+", "+graph.name, table.Number(td, 1),
-				mean("pair_loss_g", 2), mean(theory.AtTime("c", td), 1), mean(theory.AtTime("right", td), 0), mean("gap_fixed", 0),
-				largest(theory.AtTime("ratio_fixed", td)), largest(theory.AtTime("ratio_view1", td)), largest(theory.AtTime("ratio_midpoint", td)),
-				share(g.total(i, theory.AtTime("violated_view1", td)), pairs-equal), largest(theory.AtTime("duhamel", td)), share(equal, pairs))
+			t.Add(
+				x.label(g.method)+", "+graph.name,
+				table.Number(td, 1),
+				mean("pair_loss_g", 2),
+				mean(theory.AtTime("c", td), 1),
+				mean(theory.AtTime("right", td), 0),
+				mean("gap_fixed", 0),
+				largest(theory.AtTime("ratio_fixed", td)),
+				largest(theory.AtTime("ratio_view1", td)),
+				largest(theory.AtTime("ratio_midpoint", td)),
+				share(g.total(i, theory.AtTime("violated_view1", td)), pairs-equal),
+				largest(theory.AtTime("duhamel", td)),
+				share(equal, pairs),
+			)
 		}
 	}
 }
@@ -136,12 +155,18 @@ func (x *experiment) uniformityTable(ds *dataset.Dataset) *table.Table {
 	t := table.New("run and graph", table.Names("connected draws", "E[L_G]", "E‖μ‖²", "λ̄₂",
 		"L_unif", "direct bound", "right side", "right side, smallest non-zero λ̄", "says nothing",
 		"Hoffman, second smallest", "Hoffman, smallest non-zero")...)
-	t.Caption = fmt.Sprintf("%s, Theorem 4.3 over %d draws of the augmentations of a batch of %d graphs, %d seeds, t = %d. "+
-		"Connected draws: at all checkpoints. "+
-		"E[L_G] to right side: means at epoch %d over the connected draws, where there are two or more. "+
-		"Says nothing: of the checkpoints with two connected draws, those with a right side of 0 or more, though L_unif ≤ 0 always. "+
+	t.Caption = fmt.Sprintf("%s, Theorem 4.3 over %d draws of the augmentations of a batch of %d graphs, "+
+		"%d seeds, t = %d. Connected draws: at all checkpoints. E[L_G] to right side: means at epoch "+
+		"%d over the connected draws, where there are two or more. Says nothing: of the checkpoints "+
+		"with two connected draws, those with a right side of 0 or more, though L_unif ≤ 0 always. "+
 		"Hoffman: largest (λ₂-λ̄₂)²/‖L-L̄‖² (1 is the limit).",
-		ds.Name, x.check.draws, min(x.Recipe.Batch, len(ds.Graphs)), x.Recipe.Seeds, temperature, x.lastEpoch())
+		ds.Name,
+		x.check.draws,
+		min(x.Recipe.Batch, len(ds.Graphs)),
+		x.Recipe.Seeds,
+		temperature,
+		x.lastEpoch(),
+	)
 	return t
 }
 
@@ -150,10 +175,13 @@ func (x *experiment) addUniformity(t *table.Table, g group) {
 		mean := func(name string) table.Cell { return table.Number(g.last(i, name), 3) }
 		bounds := g.all(i, "right_4.3") // where two draws or more are connected
 		vacuous := floats.Count(func(right float64) bool { return right >= 0 }, bounds)
-		t.Add(x.label(g.method)+", "+graph.name, share(g.total(i, "connected"), g.total(i, "draws")),
-			mean("expected_loss_g"), mean("mu2"), mean("lambda_bar"), mean("unif"), mean("direct"), mean("right_4.3"), mean("right_4.3_nonzero"),
-			share(float64(vacuous), float64(len(bounds))),
-			table.Number(g.largest(i, "hoffman"), 3), table.Number(g.largest(i, "hoffman_nonzero"), 2))
+		t.Add(
+			x.label(g.method)+", "+graph.name, share(g.total(i, "connected"), g.total(i, "draws")),
+			mean("expected_loss_g"), mean("mu2"), mean("lambda_bar"), mean("unif"), mean("direct"),
+			mean("right_4.3"), mean("right_4.3_nonzero"),
+			share(float64(vacuous), float64(len(bounds))), table.Number(g.largest(i, "hoffman"), 3),
+			table.Number(g.largest(i, "hoffman_nonzero"), 2),
+		)
 	}
 }
 
@@ -163,8 +191,12 @@ func (x *experiment) rows(g group) []run.Row {
 	var rows []run.Row
 	add := func(protocol, metric string, i int, name string) {
 		r := grid.Common("theory", metric, x.Engine, x.Settings.Options)
-		r.Dataset, r.Method, r.Protocol = g.ds.Name, g.method, protocol
-		r.PerSeed, r.Epochs, r.GraphsPerSecond = g.at(g.checkpoints()-1, i, name), x.lastEpoch(), math.NaN()
+		r.Dataset = g.ds.Name
+		r.Method = g.method
+		r.Protocol = protocol
+		r.PerSeed = g.at(g.checkpoints()-1, i, name)
+		r.Epochs = x.lastEpoch()
+		r.GraphsPerSecond = math.NaN()
 		if g.method != method.SpecMatch {
 			r.Beta = train.Beta{}
 		}

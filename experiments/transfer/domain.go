@@ -40,7 +40,9 @@ type taskSet struct {
 // check is the division's.
 func (s *taskSet) check() error {
 	labelled := func(i int) bool {
-		return slices.ContainsFunc(s.labels[i*s.tasks:(i+1)*s.tasks], func(l int8) bool { return l != 0 })
+		return slices.ContainsFunc(s.labels[i*s.tasks:(i+1)*s.tasks], func(l int8) bool {
+			return l != 0
+		})
 	}
 	if err := s.split.Check(len(s.graphs), labelled); err != nil {
 		return fmt.Errorf("%s: %w", s.name, err)
@@ -69,12 +71,14 @@ func (x *experiment) noteInputs(ctx context.Context, flags *cli.FlagSet) error {
 		case err != nil:
 			return err
 		}
-		if flags.Input(name, sum); corpus {
+		flags.Input(name, sum)
+		if corpus {
 			x.corpusSums[name] = sum
 		}
 		return nil
 	}
-	names, bio := x.Data.Datasets, x.source.Domain == domainBio
+	names := x.Data.Datasets
+	bio := x.source.Domain == domainBio
 	if bio && x.source.Corpus != "" {
 		names = append([]string{x.source.Corpus}, names...)
 	} else if x.source.Corpus != "" {
@@ -111,13 +115,17 @@ func (x *experiment) noteInputs(ctx context.Context, flags *cli.FlagSet) error {
 func (x *experiment) fits(sizes string) error {
 	if slices.ContainsFunc(x.Methods.Names, x.fine.PretrainsHere) {
 		flags := fmt.Sprintf("%s -batch %d", sizes, x.Recipe.Batch)
-		if err := train.Fits(x.Engine.Backend, x.Engine.Precision, x.encoder(), x.domain.corpus, x.Recipe.Batch); err != nil {
+		if err := train.Fits(
+			x.Engine.Backend, x.Engine.Precision, x.encoder(), x.domain.corpus, x.Recipe.Batch,
+		); err != nil {
 			return cli.Usagef("%s: %w", flags, err)
 		}
 	}
 	for _, s := range x.domain.sets {
 		flags := fmt.Sprintf("-dataset %s %s -finetune-batch %d", s.name, sizes, x.fine.Batch)
-		if err := train.Fits(x.Engine.Backend, x.Engine.Precision, x.encoder(), s.graphs, x.fine.Batch); err != nil {
+		if err := train.Fits(
+			x.Engine.Backend, x.Engine.Precision, x.encoder(), s.graphs, x.fine.Batch,
+		); err != nil {
 			return cli.Usagef("%s: %w", flags, err)
 		}
 	}
@@ -128,7 +136,8 @@ func (x *experiment) openDomain(ctx context.Context, stderr io.Writer) (domain, 
 	switch bio := x.source.Domain == domainBio; {
 	case x.Data.Dir != "":
 	case bio:
-		return domain{}, cli.Usagef("-domain bio needs -data: the folder with NAME_edges.csv and NAME_labels.csv, or the same with .gz")
+		return domain{}, cli.Usagef("-domain bio needs -data: the folder with NAME_edges.csv and " +
+			"NAME_labels.csv, or the same with .gz")
 	case len(x.Data.Datasets) > 0:
 		return domain{}, cli.Usagef("-dataset needs -data: the folder with NAME.csv or NAME.csv.gz")
 	}
@@ -148,7 +157,8 @@ func (x *experiment) openDomain(ctx context.Context, stderr io.Writer) (domain, 
 	if n := x.source.Size; n > 0 && n < len(d.corpus) {
 		order := dataset.Permutation(nil, len(d.corpus), random.Stream(0, purposeCorpus, 0, 0))
 		all := d
-		d.corpus, d.smiles = make([]*graph.Graph, n), nil
+		d.corpus = make([]*graph.Graph, n)
+		d.smiles = nil
 		for i, k := range order[:n] {
 			d.corpus[i] = all.corpus[k]
 			if all.smiles != nil {
@@ -176,14 +186,19 @@ func (x *experiment) openMolecules(ctx context.Context, stderr io.Writer) (d dom
 			}
 		}
 		bar := progress.Start(stderr, progress.Options{Label: "corpus", Unit: "row"})
-		corpus, err := moleculenet.Corpus(ctx, x.source.Corpus, func(rows int) { bar.Message("%d molecules read", rows) })
-		if bar.Stop(); err != nil {
+		corpus, err := moleculenet.Corpus(ctx, x.source.Corpus, func(rows int) {
+			bar.Message("%d molecules read", rows)
+		})
+		bar.Stop()
+		if err != nil {
 			return d, err
 		}
 		if n := len(corpus.Dropped); n > 0 {
-			fmt.Fprintf(stderr, "%s: %d of %d molecules cannot be used, such as %v\n", x.source.Corpus, n, n+len(corpus.Graphs), corpus.Dropped[0])
+			fmt.Fprintf(stderr, "%s: %d of %d molecules cannot be used, such as %v\n",
+				x.source.Corpus, n, n+len(corpus.Graphs), corpus.Dropped[0])
 		}
-		d.corpus, d.smiles = corpus.Graphs, corpus.SMILES
+		d.corpus = corpus.Graphs
+		d.smiles = corpus.SMILES
 	case len(x.Data.Datasets) > 0 && slices.ContainsFunc(x.Methods.Names, paper.Pretrains):
 		return d, cli.Usagef("-corpus is needed: a file of SMILES to pre-train on, or -method none")
 	default:
@@ -191,7 +206,8 @@ func (x *experiment) openMolecules(ctx context.Context, stderr io.Writer) (d dom
 		if err != nil {
 			return d, err
 		}
-		d.corpus, d.smiles = toy.Graphs, toy.SMILES
+		d.corpus = toy.Graphs
+		d.smiles = toy.SMILES
 		if len(x.Data.Datasets) == 0 {
 			err = d.add("toy", toy)
 		}
@@ -205,7 +221,8 @@ func (x *experiment) openMolecules(ctx context.Context, stderr io.Writer) (d dom
 			return d, err
 		}
 		if len(m.Dropped) > 0 {
-			fmt.Fprintf(stderr, "%s: %d molecules cannot be used, such as %v\n", name, len(m.Dropped), m.Dropped[0])
+			fmt.Fprintf(stderr, "%s: %d molecules cannot be used, such as %v\n",
+				name, len(m.Dropped), m.Dropped[0])
 		}
 		if err := d.add(name, m); err != nil {
 			return d, err
@@ -217,7 +234,13 @@ func (x *experiment) openMolecules(ctx context.Context, stderr io.Writer) (d dom
 // add adds a set of molecules, divided by scaffold.
 func (d *domain) add(name string, m *moleculenet.Data) error {
 	split, err := dataset.ScaffoldSplit(m.Scaffolds, 0.8, 0.1)
-	d.sets = append(d.sets, &taskSet{name: name, graphs: m.Graphs, tasks: len(m.Tasks), labels: m.Labels, split: split})
+	d.sets = append(d.sets, &taskSet{
+		name:   name,
+		graphs: m.Graphs,
+		tasks:  len(m.Tasks),
+		labels: m.Labels,
+		split:  split,
+	})
 	return err
 }
 
@@ -236,9 +259,15 @@ func (x *experiment) openProteins(ctx context.Context, _ io.Writer) (d domain, e
 			return d, err
 		}
 		if len(n.Tasks) == 0 {
-			return d, cli.Usagef("-dataset %s: the network has no labels (%s)", name, filepath.Join(x.Data.Dir, name+"_labels.csv"))
+			return d, cli.Usagef("-dataset %s: the network has no labels (%s)",
+				name, filepath.Join(x.Data.Dir, name+"_labels.csv"))
 		}
-		set := &taskSet{name: name, graphs: n.EgoNetworks(network.EgoConfig{}, splitSeed), tasks: len(n.Tasks), labels: n.Labels}
+		set := &taskSet{
+			name:   name,
+			graphs: n.EgoNetworks(network.EgoConfig{}, splitSeed),
+			tasks:  len(n.Tasks),
+			labels: n.Labels,
+		}
 		set.split = dataset.RandomSplit(len(set.graphs), random.Stream(splitSeed, purposeCorpus, 1, 0))
 		d.sets = append(d.sets, set)
 	}

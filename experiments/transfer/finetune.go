@@ -34,7 +34,8 @@ func (x *experiment) tunings() (all []*tuning, list []run.Unit[finetune.Result])
 		for _, method := range x.Methods.Names {
 			for s := range x.Recipe.Seeds {
 				t := &tuning{set: set, method: method, seed: x.Recipe.FirstSeed + s}
-				all, list = append(all, t), append(list, x.unit(t))
+				all = append(all, t)
+				list = append(list, x.unit(t))
 			}
 		}
 	}
@@ -43,9 +44,10 @@ func (x *experiment) tunings() (all []*tuning, list []run.Unit[finetune.Result])
 
 func (x *experiment) unit(t *tuning) run.Unit[finetune.Result] {
 	name := fmt.Sprintf("%s/%s/seed=%d", t.set.name, t.method, t.seed)
-	return x.fine.Unit(name, t.method, "pretrain/"+t.method, x.Engine, x.Dir, func(be backend.Backend) (*finetune.Learner, error) {
-		return x.learner(be, t)
-	})
+	return x.fine.Unit(name, t.method, "pretrain/"+t.method, x.Engine, x.Dir,
+		func(be backend.Backend) (*finetune.Learner, error) {
+			return x.learner(be, t)
+		})
 }
 
 // learner returns what fine-tunes all layers on the training part of a set, from the
@@ -54,7 +56,8 @@ func (x *experiment) unit(t *tuning) run.Unit[finetune.Result] {
 func (x *experiment) learner(be backend.Backend, t *tuning) (*finetune.Learner, error) {
 	rng := random.Stream(uint64(t.seed), purposeHead, 0, 0)
 	tuned := x.encoder()
-	tuned.Dropout, tuned.Center = x.model.Dropout, x.source.Domain == domainBio
+	tuned.Dropout = x.model.Dropout
+	tuned.Center = x.source.Domain == domainBio
 	e, err := tuned.New(be, rng)
 	if err != nil {
 		return nil, err
@@ -66,16 +69,24 @@ func (x *experiment) learner(be backend.Backend, t *tuning) (*finetune.Learner, 
 	p := model.NewPredictor(e, model.Head{Kind: model.Binary, Outputs: s.tasks}, rng)
 	y := make([]float64, len(s.labels))
 	for i, l := range s.labels {
-		if y[i] = float64(l+1) / 2; l == 0 {
+		y[i] = float64(l+1) / 2
+		if l == 0 {
 			y[i] = math.NaN()
 		}
 	}
-	return finetune.New(p, finetune.Data{Graphs: s.graphs, Y: y, Train: s.split.Train, Valid: s.split.Valid, Test: s.split.Test},
+	return finetune.New(p, finetune.Data{
+		Graphs: s.graphs,
+		Y:      y,
+		Train:  s.split.Train,
+		Valid:  s.split.Valid,
+		Test:   s.split.Test,
+	},
 		finetune.Options{Batch: x.fine.Batch, Rate: x.fine.LR, Seed: uint64(t.seed)})
 }
 
 func (t *tuning) choose(protocol string) float64 {
-	valid, test := t.result.Series(validAUC), t.result.Series(testAUC)
+	valid := t.result.Series(validAUC)
+	test := t.result.Series(testAUC)
 	chosen := len(test) - 1
 	if protocol == protocolBest {
 		chosen = floats.MaxIdx(valid)
@@ -84,4 +95,6 @@ func (t *tuning) choose(protocol string) float64 {
 }
 
 // skipped returns how many tasks of the test set have one class only.
-func (t *tuning) skipped() int { return int(t.result.Epochs[len(t.result.Epochs)-1].Get(testOneClass)) }
+func (t *tuning) skipped() int {
+	return int(t.result.Epochs[len(t.result.Epochs)-1].Get(testOneClass))
+}

@@ -71,9 +71,13 @@ type source struct {
 }
 
 func (s *source) Register(f *cli.FlagSet) {
-	cli.Var(f, &s.Domain, "domain", setting.OneOf(domainChem, domainBio), "`what` the graphs are: chem for molecules, bio for proteins in their network")
-	cli.Var(f, &s.Corpus, "corpus", setting.Text, "what to pre-train on: a `file` of SMILES (.csv with a column smiles, or one a line; .gz), or\nfor bio the name of a network in -data; none is a small set made up for the purpose")
-	cli.Var(f, &s.Size, "corpus-size", setting.Int(0), "`number` of graphs of the corpus to use, drawn at random; 0 means all")
+	cli.Var(f, &s.Domain, "domain", setting.OneOf(domainChem, domainBio),
+		"`what` the graphs are: chem for molecules, bio for proteins in their network")
+	cli.Var(f, &s.Corpus, "corpus", setting.Text,
+		"what to pre-train on: a `file` of SMILES (.csv with a column smiles, or one a line; .gz), or\n"+
+			"for bio the name of a network in -data; none is a small set made up for the purpose")
+	cli.Var(f, &s.Size, "corpus-size", setting.Int(0),
+		"`number` of graphs of the corpus to use, drawn at random; 0 means all")
 }
 
 type architecture struct {
@@ -89,13 +93,26 @@ func (m *architecture) Register(f *cli.FlagSet) {
 
 // small are the settings of a run without -corpus and -dataset, where they are not
 // given: a minute's look at the program.
-var small = map[string]string{"hidden": "32", "layers": "3", "batch": "128", "epochs": "5", "finetune-epochs": "10", "seeds": "2", "own-recipes": "false"}
+var small = map[string]string{
+	"hidden":          "32",
+	"layers":          "3",
+	"batch":           "128",
+	"epochs":          "5",
+	"finetune-epochs": "10",
+	"seeds":           "2",
+	"own-recipes":     "false",
+}
 
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
 		Experiment: paper.Experiment{
-			Methods:  paper.Methods{Names: tableRows, Choices: methods},
-			Recipe:   cli.Recipe{Epochs: 80, Batch: 256, LR: 0.001, Seeds: 10},
+			Methods: paper.Methods{Names: tableRows, Choices: methods},
+			Recipe: cli.Recipe{
+				Epochs: 80,
+				Batch:  256,
+				LR:     0.001,
+				Seeds:  10,
+			},
 			Settings: training.Settings{OwnRecipes: true},
 		},
 		source: source{Domain: domainChem},
@@ -103,13 +120,21 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		fine:   paper.Finetuning{Epochs: 100, Batch: 32, LR: 0.001},
 	}
 	flags := cli.NewFlagSet("transfer", synopsis, "",
-		"-corpus zinc250k.csv.gz -corpus-size 50000 -epochs 10 -method none,graphcl,specmatch -dataset bbbp,bace -data DIR -seeds 3",
+		"-corpus zinc250k.csv.gz -corpus-size 50000 -epochs 10 -method none,graphcl,specmatch -dataset "+
+			"bbbp,bace -data DIR -seeds 3",
 		"-domain bio -corpus shs27k -dataset homo_sapiens -data DIR")
 	x.Register(flags, method.Transfer, method.Policy)
 	flags.Add(&x.source, &x.model, &x.fine)
-	flags.Lookup("dataset").Usage = "data sets `A,B`, spelled as MoleculeNet does, as in bbbp,bace, or for bio the names of networks;\nnone only pre-trains, or without -corpus uses the set that is made up"
-	flags.Lookup("data").Usage = "`DIR` with the data sets: DIR/name.csv[.gz], or for bio DIR/NAME_edges.csv[.gz] and NAME_labels.csv[.gz]"
-	flags.Small("without -corpus and -dataset", func() bool { return x.source.Corpus == "" && len(x.Data.Datasets) == 0 }, small)
+	flags.Lookup("dataset").Usage = "data sets `A,B`, spelled as MoleculeNet does, as in bbbp,bace, or for " +
+		"bio the names of networks;\n" +
+		"none only pre-trains, or without -corpus uses the set that is made up"
+	flags.Lookup("data").Usage = "`DIR` with the data sets: DIR/name.csv[.gz], or for bio " +
+		"DIR/NAME_edges.csv[.gz] and NAME_labels.csv[.gz]"
+	flags.Small(
+		"without -corpus and -dataset",
+		func() bool { return x.source.Corpus == "" && len(x.Data.Datasets) == 0 },
+		small,
+	)
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}
@@ -128,7 +153,8 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		return err
 	}
 	var err error
-	if x.domain, err = x.openDomain(ctx, stderr); err != nil {
+	x.domain, err = x.openDomain(ctx, stderr)
+	if err != nil {
 		return err
 	}
 	if err := x.fits(sizes); err != nil {

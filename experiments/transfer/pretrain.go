@@ -25,7 +25,12 @@ func (x *experiment) pretraining(name string) *training.Run {
 	}
 	settings := x.Settings
 	settings.Options = settings.Options.With(method.Options{"policy": policy})
-	corpus := &dataset.Dataset{Name: "pretrained", Graphs: x.domain.corpus, SMILES: x.domain.smiles, Sums: x.corpusSums}
+	corpus := &dataset.Dataset{
+		Name:   "pretrained",
+		Graphs: x.domain.corpus,
+		SMILES: x.domain.smiles,
+		Sums:   x.corpusSums,
+	}
 	return &training.Run{
 		Dataset:  corpus,
 		Regime:   method.Transfer,

@@ -28,7 +28,13 @@ func (x *experiment) gather(pretrained map[string]training.Trained, tunings []*t
 	for _, set := range x.domain.sets {
 		sets = append(sets, set.name)
 	}
-	g := grid.New(grid.Common("transfer", "roc-auc", x.Engine, x.Settings.Options), sets, x.Methods.Names, protocols, paper.Title)
+	g := grid.New(
+		grid.Common("transfer", "roc-auc", x.Engine, x.Settings.Options),
+		sets,
+		x.Methods.Names,
+		protocols,
+		paper.Title,
+	)
 	for _, t := range tunings {
 		for _, protocol := range protocols {
 			r := grid.Result{Value: t.choose(protocol), Seconds: t.result.Seconds}
@@ -49,18 +55,21 @@ func (x *experiment) report(stdout io.Writer, trained []training.Trained, tuning
 	pretrained := map[string]training.Trained{}
 	for _, name := range x.Methods.Names {
 		if x.fine.PretrainsHere(name) {
-			pretrained[name], trained = trained[0], trained[1:]
+			pretrained[name] = trained[0]
+			trained = trained[1:]
 		}
 	}
 	g := x.gather(pretrained, tunings)
 	corpus := ""
 	if slices.ContainsFunc(x.Methods.Names, paper.Pretrains) {
-		corpus = fmt.Sprintf(" Pre-trained on %d graphs for %d epochs.", len(x.domain.corpus), x.Recipe.Epochs)
+		corpus = fmt.Sprintf(" Pre-trained on %d graphs for %d epochs.",
+			len(x.domain.corpus), x.Recipe.Epochs)
 		corpus += x.Settings.Note(method.Transfer, x.Methods.Names)
 	}
 	var tables []*table.Table
 	for _, protocol := range protocols {
-		caption := fmt.Sprintf("ROC-AUC in %%, %s.%s Protocol %s: %s.", run.OverSeeds(x.Recipe.Seeds), corpus, protocol, readings[protocol])
+		caption := fmt.Sprintf("ROC-AUC in %%, %s.%s Protocol %s: %s.",
+			run.OverSeeds(x.Recipe.Seeds), corpus, protocol, readings[protocol])
 		tables = append(tables, g.Table(protocol, caption, published.Table3))
 	}
 	tables = append(tables, g.Differences(x.Methods.Names[0], x.Methods.Names[1:]...))
@@ -75,7 +84,8 @@ func (x *experiment) report(stdout io.Writer, trained []training.Trained, tuning
 	}
 	for _, t := range tunings {
 		if t.skipped() > 0 && t.seed == x.Recipe.FirstSeed && t.method == x.Methods.Names[0] {
-			fmt.Fprintf(stdout, "%s: %d of %d tasks have one class only in the test set and do not count\n", t.set.name, t.skipped(), t.set.tasks)
+			fmt.Fprintf(stdout, "%s: %d of %d tasks have one class only in the test set and do not count\n",
+				t.set.name, t.skipped(), t.set.tasks)
 		}
 	}
 	fmt.Fprintf(stdout, "results, metrics and weights: %s\n", x.Dir.Path)

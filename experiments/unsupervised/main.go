@@ -37,10 +37,21 @@ type experiment struct{ paper.Experiment }
 
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{paper.Experiment{
-		Data:     cli.Data{NodeFeatures: dataset.FeaturesAuto},
-		Methods:  paper.Methods{Names: method.Rows(method.Unsupervised), Choices: method.Names(method.Unsupervised)},
-		Recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 5},
-		Protocol: cli.Protocol{Protocols: []string{"graphcl", "linear"}, Choices: []string{"graphcl", "linear", "graphcl-c10"}},
+		Data: cli.Data{NodeFeatures: dataset.FeaturesAuto},
+		Methods: paper.Methods{
+			Names:   method.Rows(method.Unsupervised),
+			Choices: method.Names(method.Unsupervised),
+		},
+		Recipe: cli.Recipe{
+			Epochs: 20,
+			Batch:  128,
+			LR:     0.01,
+			Seeds:  5,
+		},
+		Protocol: cli.Protocol{
+			Protocols: []string{"graphcl", "linear"},
+			Choices:   []string{"graphcl", "linear", "graphcl-c10"},
+		},
 		Settings: training.Settings{OwnRecipes: true},
 	}}
 	flags := cli.NewFlagSet("unsupervised", synopsis, "", "-dataset MUTAG,PROTEINS -data DIR -seeds 3",

@@ -23,8 +23,16 @@ var classifiers = map[string]string{
 	"graphcl-c10": "RBF-SVM, C = 10",
 }
 
-func (x *experiment) gather(sets []string, runs []*training.Run, trained []training.Trained, scores []eval.Score) *grid.Grid {
-	g := grid.New(grid.Common("unsupervised", "accuracy", x.Engine, x.Settings.Options), sets, x.Methods.Names, x.Protocol.Protocols, method.Title)
+func (x *experiment) gather(
+	sets []string, runs []*training.Run, trained []training.Trained, scores []eval.Score,
+) *grid.Grid {
+	g := grid.New(
+		grid.Common("unsupervised", "accuracy", x.Engine, x.Settings.Options),
+		sets,
+		x.Methods.Names,
+		x.Protocol.Protocols,
+		method.Title,
+	)
 	n := len(x.Protocol.Protocols)
 	for i, r := range runs {
 		t := trained[i]
@@ -34,7 +42,10 @@ func (x *experiment) gather(sets []string, runs []*training.Run, trained []train
 		}
 		for k, protocol := range x.Protocol.Protocols {
 			g.Add(r.Dataset.Name, r.Method, protocol, grid.Result{
-				Value: scores[i*n+k].Accuracy, Seconds: seconds, GraphsPerSecond: float64(t.GraphsPerSecond), Epochs: len(t.Epochs),
+				Value:           scores[i*n+k].Accuracy,
+				Seconds:         seconds,
+				GraphsPerSecond: float64(t.GraphsPerSecond),
+				Epochs:          len(t.Epochs),
 			})
 		}
 	}
@@ -42,17 +53,28 @@ func (x *experiment) gather(sets []string, runs []*training.Run, trained []train
 }
 
 // report writes results.json, the tables and the curves of a finished run.
-func (x *experiment) report(stdout io.Writer, runs []*training.Run, trained []training.Trained, scores []eval.Score) error {
+func (x *experiment) report(
+	stdout io.Writer, runs []*training.Run, trained []training.Trained, scores []eval.Score,
+) error {
 	sets, histories := courses(runs, trained)
 	g := x.gather(sets, runs, trained, scores)
 	var tables []*table.Table
 	for _, protocol := range x.Protocol.Protocols {
-		caption := fmt.Sprintf("Accuracy in %%, %d-fold cross-validation, %s. Protocol %s: %s; embeddings after epoch %d, or where the method stops.",
+		caption := fmt.Sprintf("Accuracy in %%, %d-fold cross-validation, %s. Protocol %s: %s; embeddings "+
+			"after epoch %d, or where the method stops.",
 			x.Protocol.Folds, run.OverSeeds(x.Recipe.Seeds), protocol, classifiers[protocol], x.Recipe.Epochs)
-		tables = append(tables, g.Table(protocol, caption+x.Settings.Note(method.Unsupervised, x.Methods.Names), published.Table1))
+		tables = append(tables, g.Table(
+			protocol, caption+x.Settings.Note(method.Unsupervised, x.Methods.Names), published.Table1,
+		))
 	}
-	alike := slices.DeleteFunc(slices.Clone(x.Methods.Names), func(name string) bool { return !sharesViews(name) })
-	tables = append(tables, g.Differences(method.InfoNCE, alike...), g.Differences(method.EMA, method.EMABatch, method.EMAMemory))
+	alike := slices.DeleteFunc(slices.Clone(x.Methods.Names), func(name string) bool {
+		return !sharesViews(name)
+	})
+	tables = append(
+		tables,
+		g.Differences(method.InfoNCE, alike...),
+		g.Differences(method.EMA, method.EMABatch, method.EMAMemory),
+	)
 	if err := x.Dir.Report(stdout, g.Rows(), tables...); err != nil {
 		return err
 	}
@@ -74,7 +96,9 @@ type group struct{ set, method string }
 
 // courses returns the names of the data sets and the metrics of the runs, epoch by
 // epoch.
-func courses(runs []*training.Run, trained []training.Trained) (sets []string, histories map[group][][]train.Metrics) {
+func courses(
+	runs []*training.Run, trained []training.Trained,
+) (sets []string, histories map[group][][]train.Metrics) {
 	histories = map[group][][]train.Metrics{}
 	for i, r := range runs {
 		if !slices.Contains(sets, r.Dataset.Name) {
@@ -92,7 +116,9 @@ func (x *experiment) curves(sets []string, histories map[group][][]train.Metrics
 		{"std of the similarities", "similarity_std"},
 	}
 	for _, set := range sets {
-		panels := paper.SharesPanels(set, x.Methods.Names, func(name string) [][]train.Metrics { return histories[group{set, name}] })
+		panels := paper.SharesPanels(set, x.Methods.Names, func(name string) [][]train.Metrics {
+			return histories[group{set, name}]
+		})
 		for _, q := range quantities {
 			panel := plot.Lines{Axes: plot.Axes{Title: set, XLabel: "epoch", YLabel: q.label}}
 			for _, name := range x.Methods.Names {

@@ -15,8 +15,10 @@ import (
 // attrMasking is attribute masking as in Hu et al.: of atoms in molecules, of edges
 // in protein networks.
 var attrMasking = &Method{
-	Name: "attrmasking", Title: "AttrMasking", Regimes: []Regime{Transfer},
-	Recipe: map[Regime]Recipe{Transfer: {Epochs: 100}},
+	Name:    "attrmasking",
+	Title:   "AttrMasking",
+	Regimes: []Regime{Transfer},
+	Recipe:  map[Regime]Recipe{Transfer: {Epochs: 100}},
 	new: func(s Setup) (*Learner, error) {
 		return newPretext(s, func(s Setup, e gnn.Encoder, rng *rand.Rand) (Task, error) {
 			switch s.Encoder.Kind {
@@ -49,11 +51,15 @@ type NodeMasking struct {
 
 // NewAtomMasking returns the task for molecules of some categories: which of 119 types did an
 // atom have? width is the width of the encoder's node embeddings.
-func NewAtomMasking(be backend.Backend, c *feature.Set, e gnn.NodeEncoder, width int, rng *rand.Rand) *NodeMasking {
+func NewAtomMasking(
+	be backend.Backend, c *feature.Set, e gnn.NodeEncoder, width int, rng *rand.Rand,
+) *NodeMasking {
 	const classes = feature.AtomTypes - 1
 	return &NodeMasking{
-		NodeEncoder: e, Output: newOutput(be, width, classes, rng),
-		Mask: c.Masked(), Class: c.Element,
+		NodeEncoder: e,
+		Output:      newOutput(be, width, classes, rng),
+		Mask:        c.Masked(),
+		Class:       c.Element,
 	}
 }
 
@@ -72,7 +78,8 @@ func (m *NodeMasking) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *au
 		n := int(b.GraphPtr[g+1] - b.GraphPtr[g])
 		for _, k := range sample(rng, n, masked(n)) {
 			i := b.GraphPtr[g] + int32(k)
-			nodes, want = append(nodes, i), append(want, int(m.Class(b.X.Category[i])))
+			nodes = append(nodes, i)
+			want = append(want, int(m.Class(b.X.Category[i])))
 			b.X.Category[i] = m.Mask
 		}
 	}
@@ -127,7 +134,9 @@ func (m *EdgeMasking) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *au
 		}
 		for _, k := range sample(rng, len(edges), masked(len(edges))) {
 			e := edges[k]
-			from, to, want = append(from, e.i), append(to, e.j), append(want, firstChannel(b.EdgeLabel[e.index]))
+			from = append(from, e.i)
+			to = append(to, e.j)
+			want = append(want, firstChannel(b.EdgeLabel[e.index]))
 			b.EdgeLabel[e.index] = edgeMask
 			for r := b.Ptr[e.j]; r < b.Ptr[e.j+1]; r++ {
 				if b.Adj[r] == e.i {

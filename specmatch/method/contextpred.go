@@ -20,8 +20,10 @@ const ContextLayers = 3
 // but with nodes exactly two steps from the root as the anchors, which most graphs
 // have.
 var contextPred = &Method{
-	Name: "contextpred", Title: "ContextPred", Regimes: []Regime{SemiSupervised, Transfer},
-	Recipe: map[Regime]Recipe{Transfer: {Epochs: 100}},
+	Name:    "contextpred",
+	Title:   "ContextPred",
+	Regimes: []Regime{SemiSupervised, Transfer},
+	Recipe:  map[Regime]Recipe{Transfer: {Epochs: 100}},
 	new: func(s Setup) (*Learner, error) {
 		return newPretext(s, func(s Setup, e gnn.Encoder, rng *rand.Rand) (Task, error) {
 			shallow := s.Encoder
@@ -34,7 +36,11 @@ var contextPred = &Method{
 			case gnn.KindChemGIN:
 				return NewMoleculeContext(e, c, s.Encoder.Layers), nil
 			case gnn.KindResGCN:
-				return newContextPrediction(e, c, ContextPrediction{Hops: 2, Inner: 1, Outer: 1 + ContextLayers}), nil
+				return newContextPrediction(e, c, ContextPrediction{
+					Hops:  2,
+					Inner: 1,
+					Outer: 1 + ContextLayers,
+				}), nil
 			case gnn.KindBioGIN:
 				return NewProteinContext(e, c), nil
 			}
@@ -66,14 +72,23 @@ type ContextPrediction struct {
 // neighbourhood is what an encoder of that many layers (1 or more) sees from the
 // root, and the context begins at its border and is [ContextLayers] steps wide.
 func NewMoleculeContext(e, context gnn.NodeEncoder, layers int) *ContextPrediction {
-	return newContextPrediction(e, context, ContextPrediction{Hops: layers, Inner: layers - 1, Outer: layers - 1 + ContextLayers})
+	return newContextPrediction(e, context, ContextPrediction{
+		Hops:  layers,
+		Inner: layers - 1,
+		Outer: layers - 1 + ContextLayers,
+	})
 }
 
 // NewProteinContext returns the task as in Hu et al. for ego networks, whose first
 // node is the centre: the neighbourhood is the whole network, with the embedding of
 // the centre; the context is all that is more than one step away from the root.
 func NewProteinContext(e, context gnn.NodeEncoder) *ContextPrediction {
-	return newContextPrediction(e, context, ContextPrediction{Hops: math.MaxInt, Inner: 1, Outer: math.MaxInt, First: true})
+	return newContextPrediction(e, context, ContextPrediction{
+		Hops:  math.MaxInt,
+		Inner: 1,
+		Outer: math.MaxInt,
+		First: true,
+	})
 }
 
 // newContextPrediction returns p with its encoders. It puts "context." before the
@@ -86,7 +101,8 @@ func newContextPrediction(e, context gnn.NodeEncoder, p ContextPrediction) *Cont
 	for _, b := range context.Buffers() {
 		b.Name = "context." + b.Name
 	}
-	p.NodeEncoder, p.Context = e, context
+	p.NodeEncoder = e
+	p.Context = context
 	return &p
 }
 
@@ -94,7 +110,9 @@ func newContextPrediction(e, context gnn.NodeEncoder, p ContextPrediction) *Cont
 func (p *ContextPrediction) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *autodiff.Var {
 	p.near.Reset(b.X.Width)
 	p.far.Reset(b.X.Width)
-	roots, anchors, anchorPtr := []int32{}, []int32{}, []int32{0}
+	roots := []int32{}
+	anchors := []int32{}
+	anchorPtr := []int32{0}
 	place := make([]int32, b.Nodes())
 	for g := range b.Graphs() {
 		lo, hi := b.GraphPtr[g], b.GraphPtr[g+1]
@@ -129,7 +147,8 @@ func (p *ContextPrediction) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Ran
 	p.near.EndView()
 	p.far.EndView()
 	h := p.Nodes(gnn.NewBatch(t, &p.near), nn.Train).GatherRows(roots)
-	c := p.Context.Nodes(gnn.NewBatch(t, &p.far), nn.Train).GatherRows(anchors).SegmentMean(t.Indices(anchorPtr))
+	c := p.Context.Nodes(gnn.NewBatch(t, &p.far), nn.Train).GatherRows(anchors).
+		SegmentMean(t.Indices(anchorPtr))
 	return isTrue(rowDots(h, c)).Add(isFalse(rowDots(h, c.GatherRows(shifted(len(roots))))))
 }
 

@@ -21,9 +21,13 @@ func newContrastive(s Setup, o specmatch.Objective, loader *augment.Loader) (*Le
 	if err != nil {
 		return nil, err
 	}
-	c := &contrastive{Defaults: train.Defaults{Loader: loader}, Trainer: specmatch.NewTrainer(s.Backend, m, o, s.Rate)}
+	c := &contrastive{
+		Defaults: train.Defaults{Loader: loader},
+		Trainer:  specmatch.NewTrainer(s.Backend, m, o, s.Rate),
+	}
 	if c.Records() && !m.Encoder.Reads().Host {
-		if c.recorded, err = specmatch.NewRecorded(c.Trainer); err != nil {
+		c.recorded, err = specmatch.NewRecorded(c.Trainer)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -42,7 +46,9 @@ func (c *contrastive) Step(b train.Batch) (train.Metrics, error) {
 	}
 	s, err := c.Trainer.Step(b.Graphs, b.Index == 0)
 	m, err := metrics(&s.Stats, err)
-	if p, d := s.Probe, s.Diagnosis; err == nil && d != nil {
+	p := s.Probe
+	d := s.Diagnosis
+	if err == nil && d != nil {
 		m["loss_g"], m["loss_g_hard"], m["beta"] = s.Aux, d.LossHard, s.Beta
 		m["gradient_ratio"], m["gradient_cosine"] = p.Ratio, p.Cosine
 		m["similarity_std"], m["edge_density"], m["isolated"] = d.Spread, d.Density, d.Isolated

@@ -40,7 +40,9 @@ import (
 // tenth of the nodes (cuco-inverted). Here the view is by the policy of the
 // other rows.
 var cuCo = &Method{
-	Name: "cuco", Title: "CuCo", Regimes: []Regime{Unsupervised},
+	Name:     "cuco",
+	Title:    "CuCo",
+	Regimes:  []Regime{Unsupervised},
 	Settings: []setting.Setting{Policy, Ratio, Tau, cucoInverted},
 	ignores: func(s Setup) []setting.Setting {
 		if cucoInverted.Of(s.Options) {
@@ -98,10 +100,15 @@ type curriculumState struct {
 
 func newCurriculum(s Setup, m *specmatch.Model, loader *augment.Loader) *curriculum {
 	c := &curriculum{
-		Defaults: train.Defaults{Loader: loader}, Minimizer: train.NewMinimizer(s.Backend, m, s.Rate),
-		model: m, tau: Tau.Of(s.Options),
-		memory: s.Backend.Alloc(len(s.Graphs), m.Encoder.Width()), all: s.loader(augment.Identity{}),
-		be: s.Backend, seed: s.Seed, state: curriculumState{Negatives: cucoNegatives},
+		Defaults:  train.Defaults{Loader: loader},
+		Minimizer: train.NewMinimizer(s.Backend, m, s.Rate),
+		model:     m,
+		tau:       Tau.Of(s.Options),
+		memory:    s.Backend.Alloc(len(s.Graphs), m.Encoder.Width()),
+		all:       s.loader(augment.Identity{}),
+		be:        s.Backend,
+		seed:      s.Seed,
+		state:     curriculumState{Negatives: cucoNegatives},
 	}
 	c.all.Order = augment.Sequential
 	s.Backend.Fill(c.memory, 0)
@@ -181,11 +188,14 @@ func curriculumLoss(q, view, memory *autodiff.Var, ranks []int, tau float64) *au
 // at the given ranks, which ascend, stand where they belong: a quicksort that leaves
 // alone what no rank falls into. The first of order has the rank base.
 func sortRanks(order []int32, base int, ranks []int, values []float64) {
-	before := func(a, b int32) bool { return values[a] < values[b] || values[a] == values[b] && a < b }
+	before := func(a, b int32) bool {
+		return values[a] < values[b] || values[a] == values[b] && a < b
+	}
 	for len(ranks) > 0 && len(order) > 1 {
 		mid := len(order) / 2
 		order[0], order[mid] = order[mid], order[0]
-		pivot, p := order[0], 0
+		pivot := order[0]
+		p := 0
 		for i := 1; i < len(order); i++ {
 			if before(order[i], pivot) {
 				p++
@@ -196,7 +206,9 @@ func sortRanks(order []int32, base int, ranks []int, values []float64) {
 		lo, _ := slices.BinarySearch(ranks, base+p)
 		hi, _ := slices.BinarySearch(ranks, base+p+1)
 		sortRanks(order[:p], base, ranks[:lo], values)
-		order, base, ranks = order[p+1:], base+p+1, ranks[hi:]
+		order = order[p+1:]
+		base = base + p + 1
+		ranks = ranks[hi:]
 	}
 }
 
@@ -206,7 +218,9 @@ func (c *curriculum) End(context.Context, int) (train.Metrics, error) {
 	if s.Epochs > 0 && s.Sum > s.Last {
 		s.Negatives /= 2
 	}
-	s.Epochs, s.Last, s.Sum = s.Epochs+1, s.Sum, 0
+	s.Epochs++
+	s.Last = s.Sum
+	s.Sum = 0
 	if s.Negatives <= 2 {
 		return metrics, train.ErrStop
 	}

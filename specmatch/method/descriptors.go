@@ -26,9 +26,13 @@ import (
 // readout of all layers. Predicting descriptors is the task of ChemBERTa-2 (Ahmad et al.
 // 2022), a language model of SMILES, there 200 of RDKit's with the mean squared error.
 var descriptors = &Method{
-	Name: "descriptors", Title: "Descriptors", Regimes: []Regime{Transfer}, OnRequest: true, Molecules: true,
-	Readout:  gnn.ReadoutAll,
-	Settings: []setting.Setting{morgan},
+	Name:      "descriptors",
+	Title:     "Descriptors",
+	Regimes:   []Regime{Transfer},
+	OnRequest: true,
+	Molecules: true,
+	Readout:   gnn.ReadoutAll,
+	Settings:  []setting.Setting{morgan},
 	new: func(s Setup) (*Learner, error) {
 		targets, err := s.describe()
 		if err != nil {
@@ -47,7 +51,12 @@ var descriptors = &Method{
 	},
 }
 
-var morgan = setting.New("morgan", "`number` of folded counts of Morgan's environments that descriptors predicts as well; 0 is none", setting.IntIn(0, 1<<16), 0)
+var morgan = setting.New(
+	"morgan",
+	"`number` of folded counts of Morgan's environments that descriptors predicts as well; 0 is none",
+	setting.IntIn(0, 1<<16),
+	0,
+)
 
 type prediction struct {
 	train.Defaults
@@ -74,7 +83,9 @@ type Prediction struct {
 func NewPrediction(be backend.Backend, e gnn.Encoder, targets []*Targets, rng *rand.Rand) *Prediction {
 	p := &Prediction{Encoder: e, Targets: targets}
 	for k, t := range targets {
-		l := nn.NewLinear(be, fmt.Sprintf("pretext.outputs.%d", k), e.Width(), len(t.mean), nn.KaimingUniform, rng)
+		l := nn.NewLinear(
+			be, fmt.Sprintf("pretext.outputs.%d", k), e.Width(), len(t.mean), nn.KaimingUniform, rng,
+		)
 		l.ResetBias(be, rng)
 		p.Outputs = append(p.Outputs, l)
 	}
@@ -127,18 +138,21 @@ func NewTargets(rows [][]float64) *Targets {
 
 func (t *Targets) add(row []float64) {
 	if t.mean == nil {
-		t.mean, t.std = make([]float64, len(row)), make([]float64, len(row))
+		t.mean = make([]float64, len(row))
+		t.std = make([]float64, len(row))
 	}
 	for k, v := range row {
 		if v != 0 {
-			t.column, t.value = append(t.column, uint16(k)), append(t.value, float32(v))
+			t.column = append(t.column, uint16(k))
+			t.value = append(t.value, float32(v))
 		}
 	}
 	t.ptr = append(t.ptr, len(t.value))
 }
 
 func (t *Targets) settle() {
-	count, zeros := make([]float64, len(t.mean)), make([]float64, len(t.mean))
+	count := make([]float64, len(t.mean))
+	zeros := make([]float64, len(t.mean))
 	for k := range count {
 		count[k] = float64(len(t.ptr) - 1)
 		zeros[k] = count[k]
@@ -161,7 +175,8 @@ func (t *Targets) settle() {
 		}
 	}
 	for k, squares := range t.std {
-		if t.std[k] = math.Sqrt(squares / max(count[k], 1)); t.std[k] == 0 {
+		t.std[k] = math.Sqrt(squares / max(count[k], 1))
+		if t.std[k] == 0 {
 			t.std[k] = 1 // all are equal
 		}
 	}
@@ -227,12 +242,14 @@ func (s Setup) describe() ([]*Targets, error) {
 	workers := make([]describer, runtime.GOMAXPROCS(0))
 	for lo := 0; lo < len(s.SMILES); lo += chunk {
 		part := s.SMILES[lo:min(lo+chunk, len(s.SMILES))]
-		rows, failed := make([][][]float64, len(part)), make([]error, len(part))
+		rows := make([][][]float64, len(part))
+		failed := make([]error, len(part))
 		var wg sync.WaitGroup
 		for w := range workers {
 			wg.Go(func() {
 				d := &workers[w]
-				d.parser.Standard, d.morgan.Radius = s.Standard, 2
+				d.parser.Standard = s.Standard
+				d.morgan.Radius = 2
 				for i := w; i < len(part); i += len(workers) {
 					rows[i], failed[i] = d.rows(part[i], morgan.Of(s.Options))
 				}

@@ -11,8 +11,10 @@ import (
 
 // edgePred is edge prediction as in Hu et al., after GraphSAGE.
 var edgePred = &Method{
-	Name: "edgepred", Title: "EdgePred", Regimes: []Regime{Transfer},
-	Recipe: map[Regime]Recipe{Transfer: {Epochs: 100}},
+	Name:    "edgepred",
+	Title:   "EdgePred",
+	Regimes: []Regime{Transfer},
+	Recipe:  map[Regime]Recipe{Transfer: {Epochs: 100}},
 	new: func(s Setup) (*Learner, error) {
 		return newPretext(s, func(_ Setup, e gnn.Encoder, _ *rand.Rand) (Task, error) {
 			return NewEdgePrediction(e), nil
@@ -54,7 +56,8 @@ func (p *EdgePrediction) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) 
 				continue
 			}
 			seen[[2]int32{min(i, j), max(i, j)}] = true
-			noFrom, noTo = append(noFrom, i), append(noTo, j)
+			noFrom = append(noFrom, i)
+			noTo = append(noTo, j)
 			if len(seen) == edges {
 				break
 			}

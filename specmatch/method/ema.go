@@ -10,9 +10,12 @@ import "github.com/specmatch/specmatch/autodiff"
 // The teacher is that of mean teachers (Tarvainen and Valpola, NeurIPS 2017) and the
 // term that of BYOL (Grill et al., NeurIPS 2020), beside L_C; see taught for both.
 var ema = &Method{
-	Name: EMA, Title: "InfoNCE + teacher", Regimes: []Regime{Unsupervised}, OnRequest: true,
-	Settings: contrastSettings,
-	new:      func(s Setup) (*Learner, error) { return taughtBy(s, alignment) },
+	Name:      EMA,
+	Title:     "InfoNCE + teacher",
+	Regimes:   []Regime{Unsupervised},
+	OnRequest: true,
+	Settings:  contrastSettings,
+	new:       func(s Setup) (*Learner, error) { return taughtBy(s, alignment) },
 }
 
 // alignment is the term of [ema].

@@ -12,9 +12,12 @@ import "github.com/specmatch/specmatch/autodiff"
 // its target is not the other view. The term is that of CO2 (Wei et al., ICLR
 // 2021) and SEED (Fang et al., ICLR 2021) over a batch; see taught for the teacher.
 var emaBatch = &Method{
-	Name: EMABatch, Title: "InfoNCE + teacher's graph of the batch", Regimes: []Regime{Unsupervised}, OnRequest: true,
-	Settings: contrastSettings,
-	new:      func(s Setup) (*Learner, error) { return taughtBy(s, batchGraph) },
+	Name:      EMABatch,
+	Title:     "InfoNCE + teacher's graph of the batch",
+	Regimes:   []Regime{Unsupervised},
+	OnRequest: true,
+	Settings:  contrastSettings,
+	new:       func(s Setup) (*Learner, error) { return taughtBy(s, batchGraph) },
 }
 
 // batchGraph is the term of [emaBatch].

@@ -21,8 +21,11 @@ import (
 // The memory is a constant. Before the first epoch the teacher fills it; a batch
 // enters it before it is compared with it. ReSSL has a queue in place of it and no L_C.
 var emaMemory = &Method{
-	Name: EMAMemory, Title: "InfoNCE + teacher's graph of the set", Regimes: []Regime{Unsupervised}, OnRequest: true,
-	Settings: contrastSettings,
+	Name:      EMAMemory,
+	Title:     "InfoNCE + teacher's graph of the set",
+	Regimes:   []Regime{Unsupervised},
+	OnRequest: true,
+	Settings:  contrastSettings,
 	new: func(s Setup) (*Learner, error) {
 		l, err := newTaught(s)
 		if err != nil {

@@ -16,7 +16,9 @@ import (
 // [Autoencoder]'s. How it was trained is not published. The layers between the
 // readout and the embedding learn nothing.
 var gae = &Method{
-	Name: "gae", Title: "GAE", Regimes: []Regime{SemiSupervised},
+	Name:    "gae",
+	Title:   "GAE",
+	Regimes: []Regime{SemiSupervised},
 	new: func(s Setup) (*Learner, error) {
 		return newPretext(s, func(s Setup, e gnn.Encoder, rng *rand.Rand) (Task, error) {
 			return &Autoencoder{e, specmatch.NewModel(s.Backend, e, rng).Head}, nil
@@ -59,19 +61,24 @@ func reconstruction(z *autodiff.Var, b *graph.Batch) *autodiff.Var {
 		if hi-lo < 2 {
 			continue
 		}
-		part, share := z.SliceRows(int(lo), int(hi)), 1/(float64(hi-lo)*float64(hi-lo-1))
+		part := z.SliceRows(int(lo), int(hi))
+		share := 1 / (float64(hi-lo) * float64(hi-lo-1))
 		all = append(all, part.MatMulT(part).FillDiagonal(never).Softplus().Sum().Scale(share))
 		for i := lo; i < hi; i++ {
 			for _, j := range slices.Compact(slices.Clone(b.Adj[b.Ptr[i]:b.Ptr[i+1]])) {
 				if i != j {
-					from, to, weights = append(from, i), append(to, j), append(weights, share)
+					from = append(from, i)
+					to = append(to, j)
+					weights = append(weights, share)
 				}
 			}
 		}
 	}
 	loss := autodiff.ConcatRows(all...).Sum()
 	if len(from) > 0 {
-		loss = loss.Sub(rowDots(z.GatherRows(from), z.GatherRows(to)).Dot(z.Tape().Matrix(len(weights), 1, weights)))
+		loss = loss.Sub(rowDots(z.GatherRows(from), z.GatherRows(to)).Dot(z.Tape().Matrix(
+			len(weights), 1, weights,
+		)))
 	}
 	return loss.Scale(1 / float64(len(all)))
 }

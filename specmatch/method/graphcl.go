@@ -24,7 +24,9 @@ import (
 // follows the code of the regime; without it the unsupervised regime has a raw first
 // view, without self-loops, and the augmentations as intended for the second.
 var graphCL = &Method{
-	Name: GraphCL, Title: "GraphCL", Regimes: []Regime{Unsupervised, SemiSupervised, Transfer},
+	Name:     GraphCL,
+	Title:    "GraphCL",
+	Regimes:  []Regime{Unsupervised, SemiSupervised, Transfer},
 	Settings: append([]setting.Setting{graphCLCode}, contrastSettings...),
 	ignores: func(s Setup) []setting.Setting {
 		switch {
@@ -37,14 +39,22 @@ var graphCL = &Method{
 	},
 	check: func(s Setup) error {
 		if s.Regime == Unsupervised && graphCLCode.Of(s.Options) && selfLoops.Of(s.Options) {
-			return errors.New("-self-loops gives GraphCL's raw graphs a second one: want -graphcl-code=false as well")
+			return errors.New(
+				"-self-loops gives GraphCL's raw graphs a second one: want -graphcl-code=false as well",
+			)
 		}
 		return nil
 	},
 	new: newGraphCL,
 }
 
-var graphCLCode = setting.New("graphcl-code", "the graphcl row takes augmentations, self-loops and batch order from GraphCL's code;\nfalse: the intended augmentations and reshuffled batches of the other rows", setting.Bool, true)
+var graphCLCode = setting.New(
+	"graphcl-code",
+	"the graphcl row takes augmentations, self-loops and batch order from GraphCL's code;\n"+
+		"false: the intended augmentations and reshuffled batches of the other rows",
+	setting.Bool,
+	true,
+)
 
 func newGraphCL(s Setup) (*Learner, error) {
 	impl := augment.ImplIntended

@@ -18,8 +18,11 @@ import (
 // vector of a graph is the last layer's sum, mean or maximum, by data set; batches are of
 // 64 graphs; features are dropped with probability 0.2 in training.
 var graphMAE = &Method{
-	Name: "graphmae", Title: "GraphMAE", Regimes: []Regime{Unsupervised}, OnRequest: true,
-	Recipe: map[Regime]Recipe{Unsupervised: {Epochs: 20, Rate: 0.0005, Layers: 5}},
+	Name:      "graphmae",
+	Title:     "GraphMAE",
+	Regimes:   []Regime{Unsupervised},
+	OnRequest: true,
+	Recipe:    map[Regime]Recipe{Unsupervised: {Epochs: 20, Rate: 0.0005, Layers: 5}},
 	new: func(s Setup) (*Learner, error) {
 		return newPretext(s, func(s Setup, e gnn.Encoder, rng *rand.Rand) (Task, error) {
 			return NewFeatureMasking(s.Backend, e, e.Width(), s.Graphs[0].X.Width, rng), nil
@@ -27,10 +30,11 @@ var graphMAE = &Method{
 	},
 }
 
-// FeatureMasking hides the features of some nodes and asks for them. Of M hidden nodes of a
-// batch, a token that is learned takes the place of ⌊(1-Replace)·M⌋ nodes' features, and the
-// features of nodes drawn at random that of ⌊Replace·M⌋; rounding may leave one as it is. The encoder's vectors of the hidden
-// nodes are hidden again before the decoder, a GIN layer, so that only neighbours tell of them:
+// FeatureMasking hides the features of some nodes and asks for them. Of M hidden nodes of a batch,
+// a token that is learned takes the place of ⌊(1-Replace)·M⌋ nodes' features, and the features of
+// nodes drawn at random that of ⌊Replace·M⌋; rounding may leave one as it is. The encoder's vectors
+// of the hidden nodes are hidden again before the decoder, a GIN layer, so that only neighbours
+// tell of them:
 //
 //	H = encoder(X̃)·Bridge, rows of hidden nodes 0;  x̂ = Decoder(H)
 //	loss = mean over hidden nodes of (1 - cos(x_i, x̂_i))²
@@ -47,13 +51,18 @@ type FeatureMasking struct {
 
 // NewFeatureMasking returns the task with the shares of GraphMAE's recipe for MUTAG, 0.75
 // and 0.1. width is that of the encoder's node embeddings, features that of its input.
-func NewFeatureMasking(be backend.Backend, e gnn.NodeEncoder, width, features int, rng *rand.Rand) *FeatureMasking {
+func NewFeatureMasking(
+	be backend.Backend, e gnn.NodeEncoder, width, features int, rng *rand.Rand,
+) *FeatureMasking {
 	bridge := nn.NewLinear(be, "pretext.bridge", width, width, nn.XavierUniform, rng)
 	bridge.B = nil
 	return &FeatureMasking{
-		NodeEncoder: e, Token: autodiff.NewParam(be, "pretext.token", 1, features, make([]float64, features)),
-		Bridge: bridge, Decoder: gnn.NewGINConv(be, "pretext.decoder", width, width, features, nn.XavierUniform, rng),
-		Share: 0.75, Replace: 0.1,
+		NodeEncoder: e,
+		Token:       autodiff.NewParam(be, "pretext.token", 1, features, make([]float64, features)),
+		Bridge:      bridge,
+		Decoder:     gnn.NewGINConv(be, "pretext.decoder", width, width, features, nn.XavierUniform, rng),
+		Share:       0.75,
+		Replace:     0.1,
 	}
 }
 
@@ -67,9 +76,12 @@ func (m *FeatureMasking) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) 
 	if len(hidden) == 0 {
 		return nil
 	}
-	token, other := int((1-m.Replace)*float64(len(hidden))), int(m.Replace*float64(len(hidden)))
+	token := int((1 - m.Replace) * float64(len(hidden)))
+	other := int(m.Replace * float64(len(hidden)))
 	from := make([]int32, n) // whose features a node shows
-	seen, visible, hides := make([]float64, n), make([]float64, n), make([]float64, n)
+	seen := make([]float64, n)
+	visible := make([]float64, n)
+	hides := make([]float64, n)
 	for i := range from {
 		from[i], seen[i], visible[i] = int32(i), 1, 1
 	}
@@ -84,7 +96,9 @@ func (m *FeatureMasking) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) 
 	}
 	batch := gnn.NewBatch(t, b)
 	x := batch.Features()
-	shown := x.GatherRows(from).MulCol(t.Matrix(n, 1, seen)).Add(t.Matrix(n, 1, hides).MatMul(t.Param(m.Token)))
+	shown := x.GatherRows(from).MulCol(t.Matrix(n, 1, seen)).Add(t.Matrix(n, 1, hides).MatMul(
+		t.Param(m.Token),
+	))
 	batch.SetFeatures(shown)
 	h := m.Bridge.Forward(m.Nodes(batch, nn.Train)).MulCol(t.Matrix(n, 1, visible))
 	guess := m.Decoder.Forward(batch, h).GatherRows(hidden).L2Normalize()

@@ -23,17 +23,24 @@ import (
 // graphs have no self-loops, unlike GraphCL's. The prior on the embeddings, off by
 // default there, is left out.
 var infoGraph = &Method{
-	Name: "infograph", Title: "InfoGraph", Regimes: []Regime{Unsupervised},
-	Recipe: map[Regime]Recipe{Unsupervised: {Rate: 0.001}},
-	new:    func(s Setup) (*Learner, error) { return newInfoGraph(s, newShortcut) },
+	Name:    "infograph",
+	Title:   "InfoGraph",
+	Regimes: []Regime{Unsupervised},
+	Recipe:  map[Regime]Recipe{Unsupervised: {Rate: 0.001}},
+	new:     func(s Setup) (*Learner, error) { return newInfoGraph(s, newShortcut) },
 }
 
 // newInfoGraph returns the learner with heads of a kind.
-func newInfoGraph(s Setup, newHead func(be backend.Backend, name string, width int, rng *rand.Rand) block) (*Learner, error) {
+func newInfoGraph(
+	s Setup, newHead func(be backend.Backend, name string, width int, rng *rand.Rand) block,
+) (*Learner, error) {
 	return newPretext(s, func(s Setup, e gnn.Encoder, rng *rand.Rand) (Task, error) {
 		r, ok := e.(gnn.ReadoutEncoder)
 		if !ok || s.Encoder.Readout != "" {
-			return nil, fmt.Errorf("method: the task needs the own readout of a GIN or ResGCN, not that of encoder %s %s", s.Encoder.Kind, s.Encoder.Readout)
+			return nil, fmt.Errorf(
+				"method: the task needs the own readout of a GIN or ResGCN, not that of encoder %s %s",
+				s.Encoder.Kind, s.Encoder.Readout,
+			)
 		}
 		// Both kinds of encoders that there are have nodes as wide as graphs.
 		local := newHead(s.Backend, "local", e.Width(), rng)
@@ -72,7 +79,8 @@ func (m *InfoGraph) Loss(b *graph.Batch, t *autodiff.Tape, _ *rand.Rand) *autodi
 // jensenShannon is the loss of local [N×D] and global [B×D] vectors, the rows
 // ptr[k] ≤ i < ptr[k+1] of the first belonging to row k of the second.
 func jensenShannon(local, global *autodiff.Var, ptr *backend.Indices) *autodiff.Var {
-	n, b := float64(local.Rows()), float64(global.Rows())
+	n := float64(local.Rows())
+	b := float64(global.Rows())
 	own := rowDots(local, global.SegmentExpand(ptr, local.Rows()))
 	others := local.MatMulT(global).Softplus().Sum().Sub(own.Softplus().Sum())
 	return others.Scale(1 / (n * (b - 1))).Add(isTrue(own)).Shift(-2 * math.Ln2)

@@ -16,8 +16,10 @@ import (
 // nodes after the last convolution and the embeddings of graphs, each through an MLP
 // of its own. How that was trained is not published.
 var infomax = &Method{
-	Name: "infomax", Title: "Infomax", Regimes: []Regime{SemiSupervised, Transfer},
-	Recipe: map[Regime]Recipe{Transfer: {Epochs: 100}},
+	Name:    "infomax",
+	Title:   "Infomax",
+	Regimes: []Regime{SemiSupervised, Transfer},
+	Recipe:  map[Regime]Recipe{Transfer: {Epochs: 100}},
 	new: func(s Setup) (*Learner, error) {
 		if s.Regime == SemiSupervised {
 			return newInfoGraph(s, func(be backend.Backend, name string, width int, rng *rand.Rand) block {
@@ -62,7 +64,9 @@ func (m *Infomax) Loss(b *graph.Batch, t *autodiff.Tape, _ *rand.Rand) *autodiff
 	h := m.Nodes(batch, nn.Train)
 	s := gnn.GlobalMeanPool(h, batch).Sigmoid().MatMul(t.Param(m.W))
 	other := s.GatherRows(shifted(b.Graphs()))
-	return isTrue(rowDots(h, s.SegmentExpand(batch.GraphPtr, h.Rows()))).Add(isFalse(rowDots(h, other.SegmentExpand(batch.GraphPtr, h.Rows()))))
+	return isTrue(rowDots(h, s.SegmentExpand(batch.GraphPtr, h.Rows()))).Add(isFalse(rowDots(
+		h, other.SegmentExpand(batch.GraphPtr, h.Rows()),
+	)))
 }
 
 // Parameters returns the encoder's and W.

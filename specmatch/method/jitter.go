@@ -16,9 +16,12 @@ import (
 // share a seed differ by when nothing differs. Training at the usual rate is chaotic,
 // and the difference is nearly that of two seeds.
 var jitter = &Method{
-	Name: Jitter, Title: "InfoNCE, weights off by 1e-5", Regimes: []Regime{Unsupervised}, OnRequest: true,
-	Settings: contrastSettings,
-	new:      func(s Setup) (*Learner, error) { return newJittered(s, 1e-5) },
+	Name:      Jitter,
+	Title:     "InfoNCE, weights off by 1e-5",
+	Regimes:   []Regime{Unsupervised},
+	OnRequest: true,
+	Settings:  contrastSettings,
+	new:       func(s Setup) (*Learner, error) { return newJittered(s, 1e-5) },
 }
 
 // jittered is a learner that starts from other weights.

@@ -44,7 +44,9 @@ import (
 // training; its semi-supervised loader draws the same views in every epoch. γ is one of
 // 0.01, 0.1 and 1, by no stated rule.
 var joao = &Method{
-	Name: "joao", Title: "JOAO", Regimes: []Regime{Unsupervised, SemiSupervised, Transfer},
+	Name:     "joao",
+	Title:    "JOAO",
+	Regimes:  []Regime{Unsupervised, SemiSupervised, Transfer},
 	Settings: joaoSettings,
 	check:    checkJOAO,
 	Recipe:   map[Regime]Recipe{Transfer: {Epochs: 100}},
@@ -66,10 +68,16 @@ var joao = &Method{
 // then has dropN's head, and so have both while the arms are measured
 // (joao-heads-by-epoch).
 var joaov2 = &Method{
-	Name: "joaov2", Title: "JOAOv2", Regimes: joao.Regimes,
+	Name:     "joaov2",
+	Title:    "JOAOv2",
+	Regimes:  joao.Regimes,
 	Settings: joaoSettings,
 	check:    checkJOAO,
-	Recipe:   map[Regime]Recipe{Unsupervised: {Rate: 0.001, Epochs: 40}, SemiSupervised: {Epochs: 200}, Transfer: {Epochs: 100}},
+	Recipe: map[Regime]Recipe{
+		Unsupervised:   {Rate: 0.001, Epochs: 40},
+		SemiSupervised: {Epochs: 200},
+		Transfer:       {Epochs: 100},
+	},
 	new: func(s Setup) (*Learner, error) {
 		e, rng, err := s.NewEncoder()
 		if err != nil {
@@ -78,7 +86,9 @@ var joaov2 = &Method{
 		var heads []*nn.MLP
 		for k := range joaoOps {
 			w := e.Width()
-			heads = append(heads, nn.NewMLP(s.Backend, fmt.Sprintf("proj_head.%d", k), []int{w, w, w}, nn.XavierUniform, rng))
+			heads = append(heads, nn.NewMLP(
+				s.Backend, fmt.Sprintf("proj_head.%d", k), []int{w, w, w}, nn.XavierUniform, rng,
+			))
 		}
 		j, err := newJoint(s, e, heads)
 		return &Learner{Learner: j, Model: &specmatch.Model{Encoder: e}}, err
@@ -86,16 +96,25 @@ var joaov2 = &Method{
 }
 
 var (
-	joaoGamma        = setting.New("joao-gamma", "how strongly `γ` JOAO's distribution over augmentations is drawn to the uniform one", setting.Float(0, 1), 0.1)
-	joaoHeadsByEpoch = setting.Flag("joao-heads-by-epoch", "JOAOv2's projection heads are drawn once an epoch for all graphs, as in its code;\nfalse: they are those of a graph's augmentations")
-	joaoProbeMoves   = setting.Flag("joao-probe-moves", "measuring JOAO's augmentations moves the running statistics, as in its code")
+	joaoGamma = setting.New(
+		"joao-gamma",
+		"how strongly `γ` JOAO's distribution over augmentations is drawn to the uniform one",
+		setting.Float(0, 1),
+		0.1,
+	)
+	joaoHeadsByEpoch = setting.Flag("joao-heads-by-epoch",
+		"JOAOv2's projection heads are drawn once an epoch for all graphs, as in its code;\n"+
+			"false: they are those of a graph's augmentations")
+	joaoProbeMoves = setting.Flag("joao-probe-moves",
+		"measuring JOAO's augmentations moves the running statistics, as in its code")
 )
 
 var joaoSettings = []setting.Setting{Ratio, Tau, joaoGamma, joaoHeadsByEpoch, joaoProbeMoves}
 
 func checkJOAO(s Setup) error {
 	if rawStatistics.Of(s.Options) && joaoProbeMoves.Of(s.Options) {
-		return errors.New("-raw-statistics keeps all else from moving the running statistics, and -joao-probe-moves wants that: want one of them")
+		return errors.New("-raw-statistics keeps all else from moving the running statistics, and " +
+			"-joao-probe-moves wants that: want one of them")
 	}
 	return nil
 }
@@ -195,7 +214,9 @@ func newJoint(s Setup, e gnn.Encoder, heads []*nn.MLP) (*joint, error) {
 		j.state.P = append(j.state.P, 1/float64(len(j.arms)))
 	}
 	j.Loader = s.loader(augment.Identity{}, augment.Identity{})
-	j.Loader.Collator.Choose = func(view, sample int) augment.Augmentation { return j.views[j.drawn[sample][view]] }
+	j.Loader.Collator.Choose = func(view, sample int) augment.Augmentation {
+		return j.views[j.drawn[sample][view]]
+	}
 	j.Minimizer = train.NewMinimizer(s.Backend, j, s.Rate)
 	return j, nil
 }
@@ -242,7 +263,8 @@ func draw(p []float64, rng *rand.Rand) int {
 	for i, v := range p {
 		if v > 0 {
 			last = i
-			if u -= v; u < 0 {
+			u -= v
+			if u < 0 {
 				return i
 			}
 		}
@@ -359,7 +381,8 @@ func (j *joint) measure(ctx context.Context, epoch int) ([]float64, error) {
 				}
 				t.Reset()
 			}
-			if batches++; batches == count {
+			batches++
+			if batches == count {
 				break
 			}
 		}
@@ -375,7 +398,8 @@ func (j *joint) measure(ctx context.Context, epoch int) ([]float64, error) {
 			graphs += z.Rows
 			t.Reset()
 		}
-		if losses[k] /= float64(max(graphs, 1)); math.IsNaN(losses[k]) || math.IsInf(losses[k], 0) {
+		losses[k] /= float64(max(graphs, 1))
+		if math.IsNaN(losses[k]) || math.IsInf(losses[k], 0) {
 			return nil, fmt.Errorf("method: the loss of %s is %v", j.name(a)[len("p_"):], losses[k])
 		}
 	}
@@ -395,10 +419,14 @@ func ascend(p, losses []float64, gamma float64) []float64 {
 // with μ by bisection until the sum is 1 within 0.01 as in JOAO's code, divided by
 // the sum.
 func simplex(b []float64) []float64 {
-	p, top := make([]float64, len(b)), slices.Max(b) // μ counts from the top, so that b of any size have room for it
-	lo, hi := slices.Min(b)-top-1/float64(len(b)), -1/float64(len(b))
+	// μ counts from the top, so that b of any size have room for it
+	p := make([]float64, len(b))
+	top := slices.Max(b)
+	lo := slices.Min(b) - top - 1/float64(len(b))
+	hi := -1 / float64(len(b))
 	for {
-		mu, sum := (lo+hi)/2, 0.0
+		mu := (lo + hi) / 2
+		sum := 0.0
 		for i, v := range b {
 			p[i] = max(v-top-mu, 0)
 			sum += p[i]

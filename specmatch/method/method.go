@@ -61,7 +61,9 @@ func (m *Method) Reads(s Setup) []setting.Setting {
 		return reads
 	}
 	ignored := m.ignores(s)
-	return slices.DeleteFunc(reads, func(r setting.Setting) bool { return slices.Contains(ignored, r) })
+	return slices.DeleteFunc(reads, func(r setting.Setting) bool {
+		return slices.Contains(ignored, r)
+	})
 }
 
 // Used returns what a learner of the setup depends on besides the graphs, the encoder and the
@@ -103,7 +105,8 @@ func (m *Method) checkOptions(s Setup) error {
 // regime, or the device fails.
 func (m *Method) New(s Setup) (l *Learner, err error) {
 	defer backend.Recover(&err)
-	if s, err = s.Complete(); err != nil {
+	s, err = s.Complete()
+	if err != nil {
 		return nil, err
 	}
 	if err := m.accepts(s); err != nil {
@@ -121,16 +124,22 @@ func (m *Method) New(s Setup) (l *Learner, err error) {
 	policy := Policy.Of(s.Options)
 	masks := policy == augment.Random4 || strings.Contains(policy, string(augment.MaskN))
 	if masks && s.Encoder.In == 0 && slices.Contains(m.Reads(s), setting.Setting(Policy)) {
-		return nil, fmt.Errorf("method: policy %s: %s draws numbers, and encoder %s takes categories of nodes",
-			policy, augment.MaskN, s.Encoder.Kind)
+		return nil, fmt.Errorf(
+			"method: policy %s: %s draws numbers, and encoder %s takes categories of nodes",
+			policy,
+			augment.MaskN,
+			s.Encoder.Kind,
+		)
 	}
-	if l, err = m.new(s); err != nil {
+	l, err = m.new(s)
+	if err != nil {
 		return nil, err
 	}
 	if rawStatistics.Of(s.Options) {
 		l = s.rawStatistics(l)
 	}
-	l.method, l.setup = m, s
+	l.method = m
+	l.setup = s
 	return l, nil
 }
 
@@ -141,13 +150,15 @@ func (m *Method) accepts(s Setup) error {
 	case !slices.Contains(m.Regimes, s.Regime):
 		return fmt.Errorf("method: %s is not for the regime %q; want one of %q", m.Name, s.Regime, m.Regimes)
 	case s.Batch < 1 || !(s.Rate > 0) || math.IsInf(s.Rate, 0):
-		return fmt.Errorf("method: batches of %d graphs and learning rate %v; want numbers above 0", s.Batch, s.Rate)
+		return fmt.Errorf("method: batches of %d graphs and learning rate %v; want numbers above 0",
+			s.Batch, s.Rate)
 	case len(s.Graphs) == 0:
 		return errors.New("method: there are no graphs to learn from")
 	case m.Molecules && s.Encoder.Kind != gnn.KindChemGIN:
 		return fmt.Errorf("method: %s is for molecules, not for encoder %s", m.Name, s.Encoder.Kind)
 	case m.Molecules && len(s.SMILES) != len(s.Graphs):
-		return fmt.Errorf("method: %s wants the SMILES of its graphs; there are %d of %d", m.Name, len(s.SMILES), len(s.Graphs))
+		return fmt.Errorf("method: %s wants the SMILES of its graphs; there are %d of %d",
+			m.Name, len(s.SMILES), len(s.Graphs))
 	}
 	return nil
 }
@@ -299,7 +310,8 @@ func New(name string, s Setup) (*Learner, error) {
 func Differences(from, to Regime) map[string]string {
 	differences := map[string]string{}
 	for _, s := range Settings(methods, from) {
-		if a, b := s.Default(string(from)), s.Default(string(to)); a != b {
+		a, b := s.Default(string(from)), s.Default(string(to))
+		if a != b {
 			differences[s.Name()] = fmt.Sprint(b)
 		}
 	}

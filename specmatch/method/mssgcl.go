@@ -40,12 +40,16 @@ import (
 // twenty test accuracies, where tables here have the last epoch's. There is no code
 // for the semi-supervised regime.
 var mssgcl = &Method{
-	Name: "mssgcl", Title: "MSSGCL", Regimes: []Regime{Unsupervised, SemiSupervised},
+	Name:     "mssgcl",
+	Title:    "MSSGCL",
+	Regimes:  []Regime{Unsupervised, SemiSupervised},
 	Settings: []setting.Setting{Policy, Tau, mssgclGlobal, mssgclLocal},
 	check: func(s Setup) error {
-		global, local := mssgclGlobal.Of(s.Options), mssgclLocal.Of(s.Options)
+		global := mssgclGlobal.Of(s.Options)
+		local := mssgclLocal.Of(s.Options)
 		if (global == 0) != (local == 0) {
-			return fmt.Errorf("-mssgcl-global %v -mssgcl-local %v: want both above 0, or neither", global, local)
+			return fmt.Errorf("-mssgcl-global %v -mssgcl-local %v: want both above 0, or neither",
+				global, local)
 		}
 		return nil
 	},
@@ -65,13 +69,21 @@ var mssgcl = &Method{
 }
 
 var (
-	mssgclGlobal = setting.New("mssgcl-global", "`share` of the nodes in MSSGCL's global views; 0, with -mssgcl-local 0: by -policy", setting.Float(0, 1), 0)
-	mssgclLocal  = setting.New("mssgcl-local", "`share` of the nodes in MSSGCL's local views", setting.Float(0, 1), 0)
+	mssgclGlobal = setting.New(
+		"mssgcl-global",
+		"`share` of the nodes in MSSGCL's global views; 0, with -mssgcl-local 0: by -policy",
+		setting.Float(0, 1),
+		0,
+	)
+	mssgclLocal = setting.New(
+		"mssgcl-local", "`share` of the nodes in MSSGCL's local views", setting.Float(0, 1), 0,
+	)
 )
 
 // mssgclShares returns the shares of the nodes in global and local views.
 func (s Setup) mssgclShares() (global, local float64) {
-	global, local = mssgclGlobal.Of(s.Options), mssgclLocal.Of(s.Options)
+	global = mssgclGlobal.Of(s.Options)
+	local = mssgclLocal.Of(s.Options)
 	if global > 0 {
 		return global, local
 	}
@@ -101,7 +113,11 @@ type multiScale struct {
 func newMultiScale(s Setup, m *specmatch.Model, rng *rand.Rand) *multiScale {
 	d := newCritic(s.Backend, m.Encoder.Width(), rng)
 	x := &multiScale{
-		Minimizer: train.NewMinimizer(s.Backend, m, s.Rate), model: m, critic: d, loss: s.crossView(), seed: s.Seed,
+		Minimizer:   train.NewMinimizer(s.Backend, m, s.Rate),
+		model:       m,
+		critic:      d,
+		loss:        s.crossView(),
+		seed:        s.Seed,
 		criticsAdam: optim.NewAdam(s.Backend, d.Parameters(), s.Rate),
 	}
 	x.criticsAdam.Name = "critic.adam"
@@ -164,7 +180,10 @@ func (m *multiScale) Parameters() []*autodiff.Param { return parameters(m.model,
 func (m *multiScale) Buffers() []*nn.Buffer { return buffers(m.model, m.critic) }
 
 func (m *multiScale) State() (nn.Module, any) {
-	return optim.Checkpoint{Module: optim.Checkpoint{Module: m, Optimizer: m.Adam}, Optimizer: m.criticsAdam}, &m.Values
+	return optim.Checkpoint{
+		Module:    optim.Checkpoint{Module: m, Optimizer: m.Adam},
+		Optimizer: m.criticsAdam,
+	}, &m.Values
 }
 
 // critic tells from two vectors of width d whether they belong together: five times
@@ -179,7 +198,9 @@ func newCritic(be backend.Backend, d int, rng *rand.Rand) *critic {
 	c := &critic{last: nn.NewMLP(be, "critic.last", []int{4 * d, 4 * d, 1}, nn.XavierUniform, rng)}
 	in := 2 * d
 	for k := range 5 {
-		c.layers = append(c.layers, nn.NewLinear(be, fmt.Sprintf("critic.layers.%d", k), in, 4*d, nn.XavierUniform, rng))
+		c.layers = append(c.layers, nn.NewLinear(
+			be, fmt.Sprintf("critic.layers.%d", k), in, 4*d, nn.XavierUniform, rng,
+		))
 		c.norms = append(c.norms, nn.NewBatchNorm(be, fmt.Sprintf("critic.norms.%d", k), 4*d))
 		in = 4 * d
 	}
@@ -194,7 +215,8 @@ func (c *critic) Forward(a, b *autodiff.Var) *autodiff.Var {
 		x = c.norms[k].Forward(l.ForwardReLU(x), rows, nn.Train)
 	}
 	x = c.last.Forward(x)
-	y, t := x.Sigmoid(), x.Tape()
+	y := x.Sigmoid()
+	t := x.Tape()
 	near := x.Abs().Scale(-1).Greater(t.Matrix(1, 1, []float64{-saturated}))
 	return y.Mul(near).Add(y.Detach().Mul(near.Scale(-1).Shift(1)))
 }

@@ -46,7 +46,9 @@ func buffers(modules ...nn.Module) (all []*nn.Buffer) {
 
 // newPretext returns the learner of a task on graphs as they are. The task draws
 // the weights that it adds after those of the encoder.
-func newPretext(s Setup, newTask func(s Setup, e gnn.Encoder, rng *rand.Rand) (Task, error)) (*Learner, error) {
+func newPretext(
+	s Setup, newTask func(s Setup, e gnn.Encoder, rng *rand.Rand) (Task, error),
+) (*Learner, error) {
 	e, rng, err := s.NewEncoder()
 	if err != nil {
 		return nil, err
@@ -57,7 +59,9 @@ func newPretext(s Setup, newTask func(s Setup, e gnn.Encoder, rng *rand.Rand) (T
 	}
 	p := &pretext{
 		Defaults:  train.Defaults{Loader: s.loader(augment.Identity{})},
-		Minimizer: train.NewMinimizer(s.Backend, task, s.Rate), task: task, seed: s.Seed,
+		Minimizer: train.NewMinimizer(s.Backend, task, s.Rate),
+		task:      task,
+		seed:      s.Seed,
 	}
 	return &Learner{Learner: p, Model: &specmatch.Model{Encoder: e}}, nil
 }

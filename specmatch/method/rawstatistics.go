@@ -12,15 +12,20 @@ import (
 )
 
 // rawStatistics is read by all methods.
-var rawStatistics = setting.Flag("raw-statistics", "batch norm's running statistics, with which graphs are embedded, are those of raw graphs\nfor all methods, as they always are for MSSGCL")
+var rawStatistics = setting.Flag("raw-statistics",
+	"batch norm's running statistics, with which graphs are embedded, are those of raw graphs\n"+
+		"for all methods, as they always are for MSSGCL")
 
 // rawStatistics returns the learner with its model's running statistics moved by raw
 // graphs alone: by one more pass for every batch.
 func (s Setup) rawStatistics(l *Learner) *Learner {
 	if _, done := l.Learner.(*tracking); !done {
 		l.Learner = &tracking{
-			Learner: l.Learner, encoder: l.Model.Encoder, graphs: s.Graphs, form: augment.Identity{SelfLoops: l.SelfLoops},
-			tape: autodiff.NewInference(s.Backend),
+			Learner: l.Learner,
+			encoder: l.Model.Encoder,
+			graphs:  s.Graphs,
+			form:    augment.Identity{SelfLoops: l.SelfLoops},
+			tape:    autodiff.NewInference(s.Backend),
 		}
 	}
 	return l

@@ -19,11 +19,15 @@ import (
 // nodes of one large graph, which in a batch of graphs would mostly lie apart; here they are of
 // one graph. Gradients are clipped at norm 1, and dropout is 0.5 in encoder and decoder.
 var s2gae = &Method{
-	Name: "s2gae", Title: "S2GAE", Regimes: []Regime{Unsupervised}, OnRequest: true,
+	Name:      "s2gae",
+	Title:     "S2GAE",
+	Regimes:   []Regime{Unsupervised},
+	OnRequest: true,
 	new: func(s Setup) (*Learner, error) {
 		return newPretext(s, func(s Setup, e gnn.Encoder, rng *rand.Rand) (Task, error) {
 			if s.Encoder.Kind != gnn.KindGIN {
-				return nil, fmt.Errorf("method: s2gae reads every layer of a GIN, not of encoder %s", s.Encoder.Kind)
+				return nil, fmt.Errorf("method: s2gae reads every layer of a GIN, not of encoder %s",
+					s.Encoder.Kind)
 			}
 			return NewArcMasking(s.Backend, e, s.Encoder.Layers, s.Encoder.Hidden, rng), nil
 		})
@@ -50,7 +54,12 @@ type ArcMasking struct {
 // NewArcMasking returns the task that hides half of the arcs. width is that of one layer.
 func NewArcMasking(be backend.Backend, e gnn.NodeEncoder, layers, width int, rng *rand.Rand) *ArcMasking {
 	d := nn.NewMLP(be, "pretext.decoder", []int{layers * layers * width, 128, 1}, nn.XavierUniform, rng)
-	return &ArcMasking{NodeEncoder: e, Decoder: d, Layers: layers, Share: 0.5}
+	return &ArcMasking{
+		NodeEncoder: e,
+		Decoder:     d,
+		Layers:      layers,
+		Share:       0.5,
+	}
 }
 
 // Loss implements [Task]. A batch with less than one hidden arc has none.
@@ -61,7 +70,11 @@ func (m *ArcMasking) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *aut
 	}
 	var to, from, noTo, noFrom []int32
 	kept := *b // the encoder sees what is left of the arcs
-	kept.Ptr, kept.Adj, kept.EdgeLabel, kept.Asymmetric, kept.Constant = []int32{0}, nil, nil, true, false
+	kept.Ptr = []int32{0}
+	kept.Adj = nil
+	kept.EdgeLabel = nil
+	kept.Asymmetric = true
+	kept.Constant = false
 	for g := range b.Graphs() {
 		lo, hi := b.GraphPtr[g], b.GraphPtr[g+1]
 		for i := lo; i < hi; i++ {
@@ -70,8 +83,10 @@ func (m *ArcMasking) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *aut
 					kept.Adj = append(kept.Adj, b.Adj[k])
 					continue
 				}
-				to, from = append(to, i), append(from, b.Adj[k])
-				noTo, noFrom = append(noTo, lo+rng.Int32N(hi-lo)), append(noFrom, lo+rng.Int32N(hi-lo))
+				to = append(to, i)
+				from = append(from, b.Adj[k])
+				noTo = append(noTo, lo+rng.Int32N(hi-lo))
+				noFrom = append(noFrom, lo+rng.Int32N(hi-lo))
 			}
 			kept.Ptr = append(kept.Ptr, int32(len(kept.Adj)))
 		}
@@ -91,7 +106,8 @@ func (m *ArcMasking) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *aut
 func (m *ArcMasking) logits(layers []*autodiff.Var, to, from []int32) *autodiff.Var {
 	var a, b, parts []*autodiff.Var
 	for _, h := range layers {
-		a, b = append(a, h.GatherRows(to)), append(b, h.GatherRows(from))
+		a = append(a, h.GatherRows(to))
+		b = append(b, h.GatherRows(from))
 	}
 	for _, x := range a {
 		for _, y := range b {

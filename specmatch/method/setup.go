@@ -39,7 +39,10 @@ type Setup struct {
 type Options = setting.Values
 
 // selfLoops is read by all methods of the unsupervised regime.
-var selfLoops = setting.Flag("self-loops", "every node is its own neighbour as well, in raw graphs and in views, as in the graphs that the codes of\nJOAO, SimGRACE, MSSGCL and CuCo load")
+var selfLoops = setting.Flag("self-loops",
+	"every node is its own neighbour as well, in raw graphs and in views, as in the graphs that the codes "+
+		"of\n"+
+		"JOAO, SimGRACE, MSSGCL and CuCo load")
 
 // The purposes of a learner's random streams, besides those of its views.
 const (
@@ -98,5 +101,9 @@ func (s Setup) newModel() (*specmatch.Model, *rand.Rand, error) {
 
 // loader returns mini-batches of the graphs in views by the augmentations.
 func (s Setup) loader(views ...augment.Augmentation) *augment.Loader {
-	return &augment.Loader{Graphs: s.Graphs, Batch: s.Batch, Collator: augment.Collator{Views: views, Seed: s.Seed}}
+	return &augment.Loader{
+		Graphs:   s.Graphs,
+		Batch:    s.Batch,
+		Collator: augment.Collator{Views: views, Seed: s.Seed},
+	}
 }

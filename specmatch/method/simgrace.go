@@ -34,7 +34,9 @@ import (
 // is. The strength η is one of 0.1, 1, 10 and 100 for TU sets, by no stated rule, and
 // 0.1 for molecules, whose code is not published.
 var simGRACE = &Method{
-	Name: "simgrace", Title: "SimGRACE", Regimes: []Regime{Unsupervised, SemiSupervised, Transfer},
+	Name:     "simgrace",
+	Title:    "SimGRACE",
+	Regimes:  []Regime{Unsupervised, SemiSupervised, Transfer},
 	Settings: []setting.Setting{Tau, simGRACEEta, simGRACEPerturbedRows},
 	Recipe:   map[Regime]Recipe{Unsupervised: {Layers: 5}},
 	new: func(s Setup) (*Learner, error) {
@@ -51,9 +53,15 @@ var simGRACE = &Method{
 }
 
 var (
-	simGRACEEta = setting.New("simgrace-eta", "strength `η` of SimGRACE's noise, in standard deviations of a weight matrix", setting.Positive, 1).
-			In(string(Transfer), 0.1)
-	simGRACEPerturbedRows = setting.Flag("simgrace-perturbed-rows", "SimGRACE's anchors are the perturbed encoder's, as in its unsupervised code; false: the clean one's")
+	simGRACEEta = setting.New(
+		"simgrace-eta",
+		"strength `η` of SimGRACE's noise, in standard deviations of a weight matrix",
+		setting.Positive,
+		1,
+	).
+		In(string(Transfer), 0.1)
+	simGRACEPerturbedRows = setting.Flag("simgrace-perturbed-rows",
+		"SimGRACE's anchors are the perturbed encoder's, as in its unsupervised code; false: the clean one's")
 )
 
 // perturbed learns by comparing an encoder with one of noisy weights.
@@ -91,7 +99,9 @@ func (g *perturbed) Step(b train.Batch) (train.Metrics, error) {
 	}
 	return g.Minimize(func() *autodiff.Var {
 		batch := gnn.NewBatch(g.Tape, b.Graphs)
-		return g.compare(batch, g.noisy(batch, random.Stream(g.seed, purposeTask, b.Epoch, b.Index+1).NormFloat64))
+		return g.compare(batch, g.noisy(
+			batch, random.Stream(g.seed, purposeTask, b.Epoch, b.Index+1).NormFloat64,
+		))
 	})
 }
 
@@ -124,7 +134,9 @@ func perturb(x []float64, eta float64, draw func() float64) {
 		return
 	}
 	// Differences from the first entry keep equal entries exactly equal.
-	n, mean, sum := float64(len(x)), 0.0, 0.0
+	n := float64(len(x))
+	mean := 0.0
+	sum := 0.0
 	for _, v := range x {
 		mean += (v - x[0]) / n
 	}

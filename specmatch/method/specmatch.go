@@ -13,7 +13,9 @@ package method
 // method is InfoNCE, bit for bit. Here the threshold is soft, for the reasons
 // in the doc comment of package specmatch; the setting adjacency has the literal form.
 var specMatch = &Method{
-	Name: SpecMatch, Title: "SpecMatch-CL", Regimes: []Regime{Unsupervised, SemiSupervised, Transfer},
+	Name:     SpecMatch,
+	Title:    "SpecMatch-CL",
+	Regimes:  []Regime{Unsupervised, SemiSupervised, Transfer},
 	Settings: contrastSettings,
 	new: func(s Setup) (*Learner, error) {
 		loader, err := s.twoViews()

@@ -55,7 +55,8 @@ func newTaught(s Setup) (*taught, error) {
 	}
 	var pair [2]*specmatch.Model
 	for i := range pair { // of the same weights
-		if pair[i], _, err = s.newModel(); err != nil {
+		pair[i], _, err = s.newModel()
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -78,8 +79,13 @@ func newStudent(s Setup, m, teacher *specmatch.Model, loader *augment.Loader) *t
 		p.Frozen = true
 	}
 	l := &taught{
-		Defaults: train.Defaults{Loader: loader}, Minimizer: train.NewMinimizer(s.Backend, m, s.Rate),
-		model: m, teacher: teacher, contrast: Objective(s.Options).Contrast, be: s.Backend, graphs: s.Graphs,
+		Defaults:  train.Defaults{Loader: loader},
+		Minimizer: train.NewMinimizer(s.Backend, m, s.Rate),
+		model:     m,
+		teacher:   teacher,
+		contrast:  Objective(s.Options).Contrast,
+		be:        s.Backend,
+		graphs:    s.Graphs,
 	}
 	l.Beta.Ratio = teacherRatio
 	return l
@@ -98,14 +104,20 @@ func (l *taught) Step(b train.Batch) (m train.Metrics, err error) {
 		return nil, err
 	}
 	l.follow()
-	return train.Metrics{"loss": s.Loss, "loss_c": s.Main, "loss_t": s.Aux, "beta": s.Beta}, nil
+	return train.Metrics{
+		"loss":   s.Loss,
+		"loss_c": s.Main,
+		"loss_t": s.Aux,
+		"beta":   s.Beta,
+	}, nil
 }
 
 // losses returns L_C and L_T of a batch of two views with its raw graphs.
 func (l *taught) losses(views, raw *graph.Batch, samples []int) train.Losses {
 	_, z := l.model.Forward(gnn.NewBatch(l.Tape, views), nn.Train)
 	n := int(views.ViewPtr[1])
-	z1, z2 := z.SliceRows(0, n), z.SliceRows(n, 2*n)
+	z1 := z.SliceRows(0, n)
+	z2 := z.SliceRows(n, 2*n)
 	return train.Losses{
 		Main: l.contrast.Loss(z1, z2),
 		Aux:  l.term(z1.L2Normalize(), z2.L2Normalize(), l.teach(l.Tape, raw), samples),

@@ -12,7 +12,9 @@ import (
 // untrained is the encoder with its initial weights: the row that every other must
 // beat. It can only be trained for 0 epochs.
 var untrained = &Method{
-	Name: Untrained, Title: "untrained encoder", Regimes: []Regime{Unsupervised},
+	Name:    Untrained,
+	Title:   "untrained encoder",
+	Regimes: []Regime{Unsupervised},
 	new: func(s Setup) (*Learner, error) {
 		e, _, err := s.NewEncoder()
 		if err != nil {

@@ -12,8 +12,16 @@ const PolicyAuto = "auto"
 
 // The settings of augmented views.
 var (
-	Policy = setting.New("policy", "`augmentations`, one drawn per graph and view: auto (by data set), random2, random3, random4,\nor a list of dropN, permE, maskN, subgraph", parsePolicy, PolicyAuto)
-	Ratio  = setting.New("ratio", "`share` of nodes or edges that an augmentation changes, above 0", parseRatio, 0.2)
+	Policy = setting.New(
+		"policy",
+		"`augmentations`, one drawn per graph and view: auto (by data set), random2, random3, random4,\n"+
+			"or a list of dropN, permE, maskN, subgraph",
+		parsePolicy,
+		PolicyAuto,
+	)
+	Ratio = setting.New(
+		"ratio", "`share` of nodes or edges that an augmentation changes, above 0", parseRatio, 0.2,
+	)
 )
 
 func parsePolicy(s string) (string, error) {

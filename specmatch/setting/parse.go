@@ -50,10 +50,12 @@ func List[T comparable](element Parser[T]) Parser[[]T] {
 	return func(s string) ([]T, error) {
 		var list []T
 		parts := strings.Split(s, ",")
-		if strings.HasPrefix(s, `"`) || strings.Contains(s, `,"`) { // a comma within quotes is part of an item
+		// a comma within quotes is part of an item
+		if strings.HasPrefix(s, `"`) || strings.Contains(s, `,"`) {
 			r := csv.NewReader(strings.NewReader(s))
 			var err error
-			if parts, err = r.Read(); err != nil {
+			parts, err = r.Read()
+			if err != nil {
 				return nil, fmt.Errorf("%q: quotes as in a table: %w", s, err)
 			}
 		}

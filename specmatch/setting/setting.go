@@ -80,7 +80,13 @@ type Typed[T any] struct {
 
 // New declares a setting with its default value.
 func New[T any](name, usage string, parse Parser[T], value T) *Typed[T] {
-	return &Typed[T]{name: name, usage: usage, parse: parse, value: value, byKind: map[string]T{}}
+	return &Typed[T]{
+		name:   name,
+		usage:  usage,
+		parse:  parse,
+		value:  value,
+		byKind: map[string]T{},
+	}
 }
 
 // Flag declares a setting that is off unless it is asked for.

@@ -27,7 +27,8 @@ func AlignmentGap(v1, v2 *View, tau float64) Gap {
 		middle[i] = v1.Z[i] + v2.Z[i]
 	}
 	middle = normalize(middle, v1.N, v1.D)
-	n, d := v1.N, v1.D
+	n := v1.N
+	d := v1.D
 	loss := contrast(v1.Z, v2.Z, n, d, tau, false)
 	return Gap{
 		Fixed:    math.Abs(loss - contrast(v1.Z, v2.Z, n, d, tau, true)),
@@ -79,7 +80,8 @@ type AlignmentBound struct {
 // diffusion time td > 0.
 func Alignment(v1, v2 *View, tau, td float64) AlignmentBound {
 	if !(tau > 0 && td > 0) {
-		panic(fmt.Sprintf("theory: Alignment: temperature %v and diffusion time %v must be positive", tau, td))
+		panic(fmt.Sprintf("theory: Alignment: temperature %v and diffusion time %v must be positive",
+			tau, td))
 	}
 	b := AlignmentBound{
 		Heat:     distance2(v1.Spectrum.Heat(td), v2.Spectrum.Heat(td)),
@@ -89,7 +91,8 @@ func Alignment(v1, v2 *View, tau, td float64) AlignmentBound {
 	switch {
 	case b.Distance == 0: // any constant will do
 	case lossG == 0: // Heat may be a rounding error
-		b.C, b.Right = math.Inf(1), math.Inf(1)
+		b.C = math.Inf(1)
+		b.Right = math.Inf(1)
 	default:
 		b.C = b.Distance / b.Heat
 		b.Right = td * td * b.C * lossG / tau

@@ -17,7 +17,12 @@ import (
 // batch normalisation takes the statistics of each batch, as the loss does; the model's
 // running ones stay as they were.
 func Draws(
-	ctx context.Context, be backend.Backend, model *specmatch.Model, l *augment.Loader, pairs int, mode nn.Mode,
+	ctx context.Context,
+	be backend.Backend,
+	model *specmatch.Model,
+	l *augment.Loader,
+	pairs int,
+	mode nn.Mode,
 ) (z [][]float64, d int, err error) {
 	kept := train.Keep(model)
 	defer kept.Free()
@@ -28,7 +33,8 @@ func Draws(
 		for _, batch := range l.Epoch(ctx, k) {
 			_, out := model.Forward(gnn.NewBatch(tape, batch), mode)
 			d = out.Cols()
-			data, half := out.Data(), out.Rows()/2*d
+			data := out.Data()
+			half := out.Rows() / 2 * d
 			first, second = append(first, data[:half]...), append(second, data[half:]...)
 			tape.Reset()
 		}

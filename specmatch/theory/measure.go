@@ -30,11 +30,14 @@ func AtTime(name string, td float64) string { return fmt.Sprintf("%s(t_d=%v)", n
 // has the left side of Theorem 4.2: it does not depend on graphs, so that it need not be
 // computed for each of several kinds. The error is that of [Uniformity].
 func Measure(views []*View, gaps []Gap, tau, t float64, times []float64) (Quantities, error) {
-	q, n, unequal := Quantities{}, float64(len(gaps)), 0.0
+	q := Quantities{}
+	n := float64(len(gaps))
+	unequal := 0.0
 	add := func(name string, v float64) { q[name] += v }
 	raise := func(name string, v float64) { q[name] = max(q[name], v) }
 	for k, gap := range gaps {
-		v1, v2 := views[2*k], views[2*k+1]
+		v1 := views[2*k]
+		v2 := views[2*k+1]
 		lossG := LossG(v1, v2)
 		add("pair_loss_g", lossG/n)
 		add("gap_fixed", gap.Fixed/n)
@@ -71,10 +74,16 @@ func Measure(views []*View, gaps []Gap, tau, t float64, times []float64) (Quanti
 	add("draws", float64(len(views)))
 	add("connected", float64(u.Connected()))
 	for name, v := range map[string]float64{
-		"expected_loss_g": u.LossG, "mu2": u.Mu2, "unif": u.Unif, "direct": u.Direct,
-		"lambda_bar": u.LambdaBar, "lambda_bar_nonzero": u.LambdaBarNonZero,
-		"right_4.3": u.Right, "right_4.3_nonzero": u.RightNonZero,
-		"hoffman": u.Hoffman, "hoffman_nonzero": u.HoffmanNonZero,
+		"expected_loss_g":    u.LossG,
+		"mu2":                u.Mu2,
+		"unif":               u.Unif,
+		"direct":             u.Direct,
+		"lambda_bar":         u.LambdaBar,
+		"lambda_bar_nonzero": u.LambdaBarNonZero,
+		"right_4.3":          u.Right,
+		"right_4.3_nonzero":  u.RightNonZero,
+		"hoffman":            u.Hoffman,
+		"hoffman_nonzero":    u.HoffmanNonZero,
 	} {
 		if u.Connected() < 2 { // E[L_G] of a single draw is 0, which says nothing about augmentations
 			v = math.NaN()

@@ -59,16 +59,19 @@ func (b *UniformityBound) Connected() int {
 // potential at t > 0.
 func Uniformity(views []*View, t float64) (*UniformityBound, error) {
 	if len(views) == 0 || !(t > 0) {
-		panic(fmt.Sprintf("theory: Uniformity: %d draws and t = %v; want at least one and t above 0", len(views), t))
+		panic(fmt.Sprintf("theory: Uniformity: %d draws and t = %v; want at least one and t above 0",
+			len(views), t))
 	}
 	b := new(UniformityBound)
 	for _, v := range views {
 		b.Draws = append(b.Draws, newDraw(v, t))
 	}
-	n, k := views[0].N, float64(b.Connected())
+	n := views[0].N
+	k := float64(b.Connected())
 	if k == 0 {
 		for _, x := range []*float64{
-			&b.Unif, &b.LossG, &b.Mu2, &b.Direct, &b.LambdaBar, &b.Right, &b.LambdaBarNonZero, &b.RightNonZero, &b.Hoffman, &b.HoffmanNonZero,
+			&b.Unif, &b.LossG, &b.Mu2, &b.Direct, &b.LambdaBar, &b.Right, &b.LambdaBarNonZero,
+			&b.RightNonZero, &b.Hoffman, &b.HoffmanNonZero,
 		} {
 			*x = math.NaN()
 		}
@@ -116,9 +119,11 @@ func Uniformity(views []*View, t float64) (*UniformityBound, error) {
 }
 
 func newDraw(v *View, t float64) Draw {
-	n, d := v.N, v.D
+	n := v.N
+	d := v.D
 	out := Draw{Connected: v.Connected(), Lambda2: v.Spectrum.Lambda2()}
-	mu, volume := make([]float64, d), 0.0
+	mu := make([]float64, d)
+	volume := 0.0
 	for i, degree := range v.Graph.Degrees {
 		volume += degree
 		for k := range d {

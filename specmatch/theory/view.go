@@ -22,16 +22,20 @@ type View struct {
 	Spectrum *Spectrum // of Graph.L, the symmetric normalised Laplacian
 }
 
-// NewView returns the view with embeddings z [n×d], n ≥ 2, whose rows it
-// normalises, and the similarity graph of c. The theorems are about symmetric
-// Laplacians: c.RandomWalk does not matter. The error says that the eigendecomposition did not converge, which happens when z
-// holds NaN.
+// NewView returns the view with embeddings z [n×d], n ≥ 2, whose rows it normalises, and the
+// similarity graph of c. The theorems are about symmetric Laplacians: c.RandomWalk does not matter.
+// The error says that the eigendecomposition did not converge, which happens when z holds NaN.
 func NewView(z []float64, n, d int, c specmatch.LaplacianMatch) (*View, error) {
 	if n < 2 {
 		panic(fmt.Sprintf("theory: NewView: a batch of %d graphs; want at least 2", n))
 	}
 	c.RandomWalk = false
-	v := &View{N: n, D: d, Z: normalize(z, n, d), Graph: c.Graph(z, n, d)}
+	v := &View{
+		N:     n,
+		D:     d,
+		Z:     normalize(z, n, d),
+		Graph: c.Graph(z, n, d),
+	}
 	var err error
 	v.Spectrum, err = Eigen(v.Graph.L, n)
 	return v, err

@@ -26,7 +26,10 @@ func save(path string, tensors nn.Module, done *standing, values any) error {
 	if err != nil {
 		return err
 	}
-	return nn.SaveFile(path, tensors, map[string]string{standingKey: string(loop), valuesKey: string(learner)})
+	return nn.SaveFile(path, tensors, map[string]string{
+		standingKey: string(loop),
+		valuesKey:   string(learner),
+	})
 }
 
 // load reads a checkpoint. If there is no file it changes nothing.
@@ -45,7 +48,8 @@ func load(path string, tensors nn.Module, done *standing, values any) error {
 		err = json.Unmarshal([]byte(meta[valuesKey]), values)
 	}
 	if err != nil {
-		return fmt.Errorf("the checkpoint cannot be used (remove %s to train from the beginning): %w", path, err)
+		return fmt.Errorf("the checkpoint cannot be used (remove %s to train from the beginning): %w",
+			path, err)
 	}
 	return nil
 }

@@ -28,7 +28,8 @@ func Memory() float64 {
 // chosen too large. The purpose names it in the message.
 func MemoryFits(purpose string, need float64) error {
 	if have := Memory(); need > have {
-		return fmt.Errorf("%s needs about %s of memory, and this machine has %s", purpose, size(need), size(have))
+		return fmt.Errorf("%s needs about %s of memory, and this machine has %s",
+			purpose, size(need), size(have))
 	}
 	return nil
 }
@@ -57,7 +58,12 @@ func training(p tensor.Precision, a gnn.Architecture, graphs []*graph.Graph, bat
 	}
 	n := float64(min(batch, len(graphs)))
 	perBatch := 2 * n * nodes / math.Max(1, float64(len(graphs)))
-	linear := map[string]float64{gnn.KindGIN: 2, gnn.KindResGCN: 1, gnn.KindChemGIN: 3, gnn.KindBioGIN: 3}[a.Kind] // widths of a layer's maps
+	linear := map[string]float64{
+		gnn.KindGIN:     2,
+		gnn.KindResGCN:  1,
+		gnn.KindChemGIN: 3,
+		gnn.KindBioGIN:  3,
+	}[a.Kind] // widths of a layer's maps
 	activations := 4 * perBatch * float64(a.Layers) * float64(a.Hidden) * linear
 	_, weights := a.Size()
 	bytes := 4.0

@@ -62,15 +62,25 @@ func (m *Minimizer) Records() bool {
 // NewRecorded returns a Recorded of losses that depend on a batch alone, of which the
 // encoder reads what reads says; computing them must not involve the host. It is an error
 // if it does, by what the encoder reads or because it steers β within the step.
-func NewRecorded(m *Minimizer, reads gnn.Reads, losses func(b *gnn.Batch, aux bool) Losses) (*Recorded, error) {
+func NewRecorded(
+	m *Minimizer, reads gnn.Reads, losses func(b *gnn.Batch, aux bool) Losses,
+) (*Recorded, error) {
 	if reads.Host {
 		return nil, errors.New("train: a step of an encoder in which the host has a part cannot be recorded")
 	}
 	if m.Beta.Ratio > 0 {
-		return nil, errors.New("train: a step with a steered β (-beta auto) cannot be recorded: the host computes β within the step")
+		return nil, errors.New("train: a step with a steered β (-beta auto) cannot be recorded: the host " +
+			"computes β within the step")
 	}
 	be := m.Tape.Backend()
-	r := &Recorded{m: m, reads: reads, losses: losses, steps: map[stepShape]*recordedStep{}, beta: be.Alloc(1, 1), stats: be.Alloc(1, 3)}
+	r := &Recorded{
+		m:      m,
+		reads:  reads,
+		losses: losses,
+		steps:  map[stepShape]*recordedStep{},
+		beta:   be.Alloc(1, 1),
+		stats:  be.Alloc(1, 3),
+	}
 	be.Fill(r.beta, 0)
 	be.Fill(r.stats, 0)
 	return r, nil
@@ -90,14 +100,20 @@ func (r *Recorded) Step(b *graph.Batch) (s *Stats, err error) {
 	}
 	defer func() { r.err = err }()
 	defer backend.Recover(&err)
-	be, beta := r.m.Tape.Backend(), r.m.beta()
+	be := r.m.Tape.Backend()
+	beta := r.m.beta()
 	if beta != r.set {
 		be.Fill(r.beta, beta)
 		r.set = beta
 	}
 	shape := stepShape{
-		graphs: b.Graphs(), nodes: bucket(b.Nodes()), entries: bucket(len(b.Adj)), width: b.X.Width,
-		oneHot: b.X.OneHot(), asymmetric: b.Asymmetric, aux: beta > 0,
+		graphs:     b.Graphs(),
+		nodes:      bucket(b.Nodes()),
+		entries:    bucket(len(b.Adj)),
+		width:      b.X.Width,
+		oneHot:     b.X.OneHot(),
+		asymmetric: b.Asymmetric,
+		aux:        beta > 0,
 	}
 	if known := r.steps[shape]; known != nil {
 		known.in.Load(b)
@@ -106,7 +122,8 @@ func (r *Recorded) Step(b *graph.Batch) (s *Stats, err error) {
 	} else {
 		in := gnn.NewInputs(be, b, shape.nodes, shape.entries, r.reads)
 		var step backend.Step
-		if step, err = be.Capture(func() { r.run(in, shape.aux) }); err == nil {
+		step, err = be.Capture(func() { r.run(in, shape.aux) })
+		if err == nil {
 			r.last = &recordedStep{in, step}
 			r.steps[shape] = r.last
 		} else {
@@ -162,7 +179,12 @@ func (l *lateStats) arrived() (*Stats, error) {
 	}
 	var v [3]float64
 	l.pending.Values(v[:])
-	s := &Stats{Loss: v[0], Main: v[0], Aux: math.NaN(), Beta: l.beta}
+	s := &Stats{
+		Loss: v[0],
+		Main: v[0],
+		Aux:  math.NaN(),
+		Beta: l.beta,
+	}
 	if l.aux {
 		s.Aux = v[1]
 		s.Loss += l.beta * v[1]

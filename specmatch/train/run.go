@@ -49,7 +49,12 @@ const reportEvery = 100 * time.Millisecond
 // it. When ctx is cancelled the run ends after the present step and leaves a checkpoint. An
 // epoch in which no batch had anything to learn from is an error.
 func Run(ctx context.Context, l Learner, o Options, each func(Progress) error) (Progress, error) {
-	r := &runner{l: l, o: o, each: each, saved: time.Now()}
+	r := &runner{
+		l:     l,
+		o:     o,
+		each:  each,
+		saved: time.Now(),
+	}
 	if err := r.resume(); err != nil {
 		return r.progress(0, nil), err
 	}
@@ -91,7 +96,8 @@ type runner struct {
 // epoch trains for the rest of an epoch, which is all of it unless the run was
 // resumed within, and returns its metrics.
 func (r *runner) epoch(ctx context.Context, epoch int) (Metrics, error) {
-	start, before := time.Now(), r.done.Seconds
+	start := time.Now()
+	before := r.done.Seconds
 	clock := func() { r.done.Seconds = before + time.Since(start).Seconds() }
 	if !r.done.Begun && r.done.Batches == 0 {
 		if err := r.l.Begin(ctx, epoch); err != nil {
@@ -101,16 +107,24 @@ func (r *runner) epoch(ctx context.Context, epoch int) (Metrics, error) {
 	}
 	index := 0
 	for samples, graphs := range r.l.Epoch(ctx, epoch) {
-		if index++; index <= r.done.Batches {
+		index++
+		if index <= r.done.Batches {
 			continue // it was trained on before the interruption
 		}
-		m, err := r.l.Step(Batch{Epoch: epoch, Index: index - 1, Samples: samples, Graphs: graphs})
+		m, err := r.l.Step(Batch{
+			Epoch:   epoch,
+			Index:   index - 1,
+			Samples: samples,
+			Graphs:  graphs,
+		})
 		if err != nil {
 			return nil, fmt.Errorf("batch %d: %w", index, err)
 		}
 		r.done.Sums.add(m)
-		r.done.Batches, r.done.Graphs = index, r.done.Graphs+len(samples)
-		if clock(); r.due() {
+		r.done.Batches = index
+		r.done.Graphs += len(samples)
+		clock()
+		if r.due() {
 			if err := r.save(); err != nil {
 				return nil, err
 			}
@@ -140,8 +154,11 @@ func (r *runner) epoch(ctx context.Context, epoch int) (Metrics, error) {
 	m := r.done.Sums.metrics()
 	maps.Copy(m, sums.metrics())
 	r.done = standing{
-		Epochs: append(r.done.Epochs, m), Stopped: err == ErrStop,
-		Sums: means{}, Graphs: r.done.Graphs, Seconds: r.done.Seconds,
+		Epochs:  append(r.done.Epochs, m),
+		Stopped: err == ErrStop,
+		Sums:    means{},
+		Graphs:  r.done.Graphs,
+		Seconds: r.done.Seconds,
 	}
 	return m, nil
 }
@@ -167,7 +184,8 @@ func (r *runner) due() bool {
 func (r *runner) report(epoch int, m Metrics, ended bool) error {
 	r.reported = time.Now()
 	p := r.progress(epoch, m)
-	if p.Ended = ended; r.each == nil {
+	p.Ended = ended
+	if r.each == nil {
 		return nil
 	}
 	return r.each(p)
@@ -178,8 +196,13 @@ func (r *runner) progress(epoch int, m Metrics) Progress {
 		m = r.done.Sums.metrics()
 	}
 	return Progress{
-		Epoch: epoch + 1, Epochs: r.o.Epochs, Batch: r.done.Batches, Batches: r.l.Batches(),
-		Metrics: m, Graphs: r.done.Graphs, Seconds: r.done.Seconds,
+		Epoch:   epoch + 1,
+		Epochs:  r.o.Epochs,
+		Batch:   r.done.Batches,
+		Batches: r.l.Batches(),
+		Metrics: m,
+		Graphs:  r.done.Graphs,
+		Seconds: r.done.Seconds,
 	}
 }
 
@@ -195,7 +218,8 @@ func (r *runner) resume() error {
 		return err
 	}
 	if n := len(r.done.Epochs); n > r.o.Epochs {
-		return fmt.Errorf("%s: the checkpoint is from after %d epochs, but the run is to have %d", r.o.Checkpoint, n, r.o.Epochs)
+		return fmt.Errorf("%s: the checkpoint is from after %d epochs, but the run is to have %d",
+			r.o.Checkpoint, n, r.o.Epochs)
 	}
 	return nil
 }

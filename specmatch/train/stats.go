@@ -82,7 +82,8 @@ func (m *Minimizer) Minimize(f func() *autodiff.Var) (Metrics, error) {
 
 // probe runs one backward pass per loss and compares the gradients.
 func (m *Minimizer) probe(l Losses) *Probe {
-	g, h := m.gradient(l.Main), m.gradient(l.Aux)
+	g := m.gradient(l.Main)
+	h := m.gradient(l.Aux)
 	var gg, hh, gh float64
 	for i := range g {
 		gg += g[i] * g[i]
@@ -157,7 +158,8 @@ type Kept struct {
 func Keep(m nn.Module) *Kept {
 	k := &Kept{be: m.Parameters()[0].Backend()}
 	for _, b := range m.Buffers() {
-		k.values, k.copies = append(k.values, b.Value), append(k.copies, k.be.Alloc(b.Value.Rows, b.Value.Cols))
+		k.values, k.copies = append(k.values, b.Value),
+			append(k.copies, k.be.Alloc(b.Value.Rows, b.Value.Cols))
 	}
 	k.copy(k.copies, k.values)
 	return k

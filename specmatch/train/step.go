@@ -30,7 +30,11 @@ type Minimizer struct {
 
 // NewMinimizer returns a minimizer with a fresh Adam of the given learning rate.
 func NewMinimizer(be backend.Backend, m nn.Module, rate float64, opts ...autodiff.Option) *Minimizer {
-	return &Minimizer{Adam: optim.NewAdam(be, m.Parameters(), rate, opts...), Tape: autodiff.NewTape(be, opts...), module: m}
+	return &Minimizer{
+		Adam:   optim.NewAdam(be, m.Parameters(), rate, opts...),
+		Tape:   autodiff.NewTape(be, opts...),
+		module: m,
+	}
 }
 
 // Step takes one step on the losses that f records on Tape, which Step resets; aux says
@@ -47,7 +51,11 @@ func (m *Minimizer) Step(probe bool, f func(aux bool) Losses) (s *Stats, err err
 	buffers := Keep(m.module)
 	defer buffers.Free()
 	start := time.Now()
-	lap := func() (d time.Duration) { d, start = time.Since(start), time.Now(); return d }
+	lap := func() (d time.Duration) {
+		d = time.Since(start)
+		start = time.Now()
+		return d
+	}
 
 	nn.ZeroGrad(m.module)
 	steered := m.Beta.Ratio > 0
@@ -67,7 +75,8 @@ func (m *Minimizer) Step(probe bool, f func(aux bool) Losses) (s *Stats, err err
 		}
 	}
 	loss := l.Main
-	if s.Beta = m.beta(); s.Beta > 0 {
+	s.Beta = m.beta()
+	if s.Beta > 0 {
 		loss = loss.Add(l.Aux.Scale(s.Beta))
 	}
 	s.Loss = loss.Float()

@@ -17,7 +17,9 @@ import (
 // SharesPanels draw how often each augmentation is drawn, a panel for each of the
 // methods that learn it: for JOAO, after every epoch. Histories are the metrics of a
 // method's runs, epoch by epoch.
-func SharesPanels(set string, methods []string, histories func(method string) [][]train.Metrics) (panels []plot.Panel) {
+func SharesPanels(
+	set string, methods []string, histories func(method string) [][]train.Metrics,
+) (panels []plot.Panel) {
 	for _, name := range methods {
 		if bands := Shares(histories(name), "p_"); len(bands) > 0 {
 			axes := plot.Axes{Title: set, XLabel: "epoch", YLabel: "shares in " + method.Title(name)}
@@ -54,7 +56,12 @@ func Shares(runs [][]train.Metrics, prefix string) (bands []plot.Series) {
 		half := shares[label]
 		floats.Scale(.5, half)
 		floats.Add(below, half)
-		bands = append(bands, plot.Series{Name: label, X: epochs, Y: slices.Clone(below), Err: half})
+		bands = append(bands, plot.Series{
+			Name: label,
+			X:    epochs,
+			Y:    slices.Clone(below),
+			Err:  half,
+		})
 		floats.Add(below, half)
 	}
 	return bands
@@ -78,7 +85,8 @@ func Curve(name string, runs [][]train.Metrics, metric string) plot.Series {
 		if math.IsNaN(mean) {
 			continue
 		}
-		s.X, s.Y = append(s.X, float64(e+1)), append(s.Y, mean)
+		s.X = append(s.X, float64(e+1))
+		s.Y = append(s.Y, mean)
 		if len(values) > 1 {
 			s.Err = append(s.Err, std)
 		}

@@ -79,7 +79,12 @@ func (x *Experiment) Open(
 
 // GIN returns the encoder of the unsupervised regime for a data set: 3 layers of 32.
 func GIN(ds *dataset.Dataset) gnn.Architecture {
-	return gnn.Architecture{Kind: gnn.KindGIN, In: ds.FeatureWidth, Hidden: 32, Layers: 3}
+	return gnn.Architecture{
+		Kind:   gnn.KindGIN,
+		In:     ds.FeatureWidth,
+		Hidden: 32,
+		Layers: 3,
+	}
 }
 
 // Seeds lists the runs of a method on a data set in the unsupervised regime, one for each seed of
@@ -125,7 +130,8 @@ func (x *Experiment) Plan(f *cli.FlagSet, runs []*training.Run, scored bool) (*r
 		}
 	}
 	var err error
-	if x.Dir, err = run.Start(f.Name(), f, x.Data.Datasets, x.Recipe, x.Engine, x.Output); err != nil {
+	x.Dir, err = run.Start(f.Name(), f, x.Data.Datasets, x.Recipe, x.Engine, x.Output)
+	if err != nil {
 		return nil, err
 	}
 	return run.NewPlan(x.Dir), nil

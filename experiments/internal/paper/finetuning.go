@@ -52,11 +52,14 @@ func (r *Finetuning) Register(f *cli.FlagSet) {
 	}
 	cli.Var(f, &r.LR, "finetune-lr", setting.Positive, "learning `rate` of Adam while fine-tuning")
 	cli.Var(f, &r.Pretrained, "pretrained", setting.Text,
-		"run `directory` to take the pre-trained weights from, as for other sets or label rates;\nnone pre-trains")
+		"run `directory` to take the pre-trained weights from, as for other sets or label rates;\n"+
+			"none pre-trains")
 }
 
 // PretrainsHere reports whether the pre-training of a row is part of this run.
-func (r *Finetuning) PretrainsHere(name string) bool { return Pretrains(name) && r.Pretrained == "" }
+func (r *Finetuning) PretrainsHere(name string) bool {
+	return Pretrains(name) && r.Pretrained == ""
+}
 
 // Check returns an error unless the directory of -pretrained, if it is given, has the weights of all
 // runs, trained with the same flags but for those that may differ.
@@ -82,12 +85,17 @@ func (r *Finetuning) Load(run *training.Run, dir *run.Dir, e gnn.Encoder) error 
 // Unit returns the fine-tuning of a method under a name, after the unit that pre-trains it. The
 // learner is made when it runs, and continues from the checkpoint of a run that was interrupted.
 func (r *Finetuning) Unit(
-	name, method, pretraining string, e cli.Engine, dir *run.Dir, learner func(be backend.Backend) (*finetune.Learner, error),
+	name, method, pretraining string,
+	e cli.Engine,
+	dir *run.Dir,
+	learner func(be backend.Backend) (*finetune.Learner, error),
 ) run.Unit[finetune.Result] {
 	if !r.PretrainsHere(method) {
 		pretraining = ""
 	}
-	compute := func(ctx context.Context, be backend.Backend, status run.Status) (out finetune.Result, err error) {
+	compute := func(
+		ctx context.Context, be backend.Backend, status run.Status,
+	) (out finetune.Result, err error) {
 		l, err := learner(be)
 		if err != nil {
 			return out, err
@@ -101,5 +109,10 @@ func (r *Finetuning) Unit(
 			return nil
 		})
 	}
-	return run.Unit[finetune.Result]{Name: name, With: pretraining, Engine: &e, Run: compute}
+	return run.Unit[finetune.Result]{
+		Name:   name,
+		With:   pretraining,
+		Engine: &e,
+		Run:    compute,
+	}
 }

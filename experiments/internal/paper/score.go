@@ -22,11 +22,18 @@ func (x *Experiment) Score(r *training.Run, name, protocol string) run.Unit[eval
 	compute := func(ctx context.Context, be backend.Backend, _ run.Status) (eval.Score, error) {
 		return ScoreFile(ctx, be, r, x.Dir.Path, protocol, x.Protocol.Folds)
 	}
-	return run.Unit[eval.Score]{Name: name, With: r.Name(), Engine: &x.Engine, Run: compute}
+	return run.Unit[eval.Score]{
+		Name:   name,
+		With:   r.Name(),
+		Engine: &x.Engine,
+		Run:    compute,
+	}
 }
 
 // ScoreFile evaluates a run's model file in a run directory under one protocol.
-func ScoreFile(ctx context.Context, be backend.Backend, r *training.Run, dir, protocol string, folds int) (s eval.Score, err error) {
+func ScoreFile(
+	ctx context.Context, be backend.Backend, r *training.Run, dir, protocol string, folds int,
+) (s eval.Score, err error) {
 	start := time.Now()
 	m, err := model.Open(r.Weights(dir), be)
 	if err != nil {
@@ -49,7 +56,8 @@ func ScoreFile(ctx context.Context, be backend.Backend, r *training.Run, dir, pr
 // Check returns an error if it would be impossible to evaluate a run after training.
 func Check(runs []*training.Run, protocol cli.Protocol) error {
 	alike := func(a, b *training.Run) bool { return a.Dataset == b.Dataset }
-	for _, r := range slices.CompactFunc(slices.Clone(runs), alike) { // the sizes of folds do not depend on the seed
+	// the sizes of folds do not depend on the seed
+	for _, r := range slices.CompactFunc(slices.Clone(runs), alike) {
 		if err := eval.Check(r.Dataset.Labels(), protocol.Folds, eval.Options{}); err != nil {
 			return fmt.Errorf("%s in %d folds: %w", r.Dataset.Name, protocol.Folds, err)
 		}
@@ -69,7 +77,9 @@ var cores = make(chan struct{}, runtime.GOMAXPROCS(0))
 
 // Evaluate returns what a support vector machine makes of the embeddings of a run's graphs under a
 // protocol.
-func Evaluate(ctx context.Context, e Embedder, r *training.Run, protocol string, folds int) (*eval.Result, error) {
+func Evaluate(
+	ctx context.Context, e Embedder, r *training.Run, protocol string, folds int,
+) (*eval.Result, error) {
 	h, err := e.Embed(ctx, r.Dataset.Graphs)
 	if err != nil {
 		return nil, err

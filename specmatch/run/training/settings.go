@@ -30,12 +30,15 @@ func (s *Settings) Register(
 	if s.Options == nil {
 		s.Options = method.Options{}
 	}
-	registered := slices.DeleteFunc(method.Settings(methods, r), func(x setting.Setting) bool { return slices.Contains(except, x) })
+	registered := slices.DeleteFunc(method.Settings(methods, r), func(x setting.Setting) bool {
+		return slices.Contains(except, x)
+	})
 	f.Settings(s.Options, string(r), registered...)
 	f.Check(func() error {
 		names := chosen()
 		for _, x := range registered {
-			if f.Given(x.Name()) && len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return s.reads(name, x, r) }) {
+			if f.Given(x.Name()) && len(names) > 0 &&
+				!slices.ContainsFunc(names, func(name string) bool { return s.reads(name, x, r) }) {
 				return cli.Usagef("-%s has no effect on %s", x.Name(), strings.Join(names, ", "))
 			}
 		}
@@ -70,7 +73,8 @@ func (s *Settings) reads(name string, x setting.Setting, r method.Regime) bool {
 // RegisterRecipes registers the switch between the methods' own recipes and one for all.
 func (s *Settings) RegisterRecipes(f *cli.FlagSet, r method.Regime) {
 	f.BoolVar(&s.OwnRecipes, "own-recipes", s.OwnRecipes,
-		"methods whose papers train otherwise do so ("+method.Recipes(r, method.Names(r))+");\nfalse: all train alike")
+		"methods whose papers train otherwise do so ("+method.Recipes(r, method.Names(r))+
+			");\nfalse: all train alike")
 	others := func() bool { return f.Given("epochs", "lr", "layers") }
 	f.Small("with -epochs, -lr or -layers", others, map[string]string{"own-recipes": "false"})
 }

@@ -127,7 +127,9 @@ func (r *Run) Load(dir string, e gnn.Encoder) error { return model.LoadEncoder(r
 
 // Fits returns a usage error unless the machine has the memory for every run.
 func Fits(runs []*Run, e cli.Engine) error {
-	alike := func(a, b *Run) bool { return a.Dataset == b.Dataset && a.Architecture() == b.Architecture() }
+	alike := func(a, b *Run) bool {
+		return a.Dataset == b.Dataset && a.Architecture() == b.Architecture()
+	}
 	for _, r := range slices.CompactFunc(slices.Clone(runs), alike) { // the need does not depend on the seed
 		err := train.Fits(e.Backend, e.Precision, r.Architecture(), r.Dataset.Graphs, r.Recipe.Batch)
 		if err != nil {
@@ -152,17 +154,25 @@ func (r *Run) Unit(name string, e cli.Engine, dir *run.Dir) run.Unit[Trained] {
 			return out, err
 		}
 		defer l.Close()
-		if out, err = r.Train(ctx, l, dir, name, status); err != nil {
+		out, err = r.Train(ctx, l, dir, name, status)
+		if err != nil {
 			return out, err
 		}
 		return out, r.Save(dir.Path, l, len(out.Epochs))
 	}
-	return run.Unit[Trained]{Name: name, Files: []string{r.Weights("")}, Engine: &e, Run: compute}
+	return run.Unit[Trained]{
+		Name:   name,
+		Files:  []string{r.Weights("")},
+		Engine: &e,
+		Run:    compute,
+	}
 }
 
 // Train trains a learner of the run, with a row of metrics.csv per epoch under the name of the
 // unit. A run that was interrupted continues from its checkpoint.
-func (r *Run) Train(ctx context.Context, l train.Learner, dir *run.Dir, unit string, status run.Status) (out Trained, err error) {
+func (r *Run) Train(
+	ctx context.Context, l train.Learner, dir *run.Dir, unit string, status run.Status,
+) (out Trained, err error) {
 	options, err := dir.Training(unit, r.Epochs())
 	if err != nil {
 		return out, err
