@@ -75,12 +75,15 @@ func (o *Objective) fusedLosses(z *autodiff.Var, match bool) (l train.Losses) {
 // fused returns L_C and L_G, unless one of c and match is nil, of the unit rows u
 // [2n×D] of both views.
 func fused(u *autodiff.Var, c *InfoNCE, match *LaplacianMatch) (lossC, lossG *autodiff.Var) {
-	t, m := u.Tape(), u.Rows()
+	t := u.Tape()
+	m := u.Rows()
 	n := m / 2
 	kept := !tiles(t, n)
 	f := &backend.Contrast{U: u.Value()}
 	if c != nil {
-		f.Temperature, f.Scale, f.CrossView = c.Tau, c.scale(m), c.Variant == CrossView
+		f.Temperature = c.Tau
+		f.Scale = c.scale(m)
+		f.CrossView = c.Variant == CrossView
 		if f.CrossView {
 			f.Scale = c.scale(n)
 		}
@@ -90,7 +93,9 @@ func fused(u *autodiff.Var, c *InfoNCE, match *LaplacianMatch) (lossC, lossG *au
 		}
 	}
 	if match != nil {
-		f.Match, f.Kappa, f.Percentile = true, match.Kappa, match.Percentile
+		f.Match = true
+		f.Kappa = match.Kappa
+		f.Percentile = match.Percentile
 		f.R, f.W, f.LossG = t.Alloc(m, 1), t.Alloc(m, 1), t.Alloc(1, 1)
 		if kept {
 			f.A1, f.A2 = t.Alloc(n, n), t.Alloc(n, n)

@@ -26,19 +26,28 @@ type SimilarityGraph struct {
 // unless n ≥ 1 and z has n·d numbers.
 func (c LaplacianMatch) Graph(z []float64, n, d int) *SimilarityGraph {
 	if n < 1 || len(z) != n*d {
-		panic(&tensor.ShapeError{Op: "specmatch: LaplacianMatch.Graph", Have: fmt.Sprintf("%d numbers", len(z)), Want: fmt.Sprintf("want embeddings [%d×%d] of at least one graph", n, d)})
+		panic(&tensor.ShapeError{
+			Op:   "specmatch: LaplacianMatch.Graph",
+			Have: fmt.Sprintf("%d numbers", len(z)),
+			Want: fmt.Sprintf("want embeddings [%d×%d] of at least one graph", n, d),
+		})
 	}
 	t := autodiff.NewInference(cpu.New(tensor.Float64))
 	defer t.Reset()
 	s := cosines(t.Matrix(n, d, z))
-	theta, a := t.Scalar(0), t.Scalar(0)
+	theta := t.Scalar(0)
+	a := t.Scalar(0)
 	if n > 1 {
 		theta = c.threshold(s)
 		a = c.Weights(s, theta)
 	}
 	g := &SimilarityGraph{
-		N: n, S: s.Data(), Threshold: theta.Float(), A: a.Data(), Degrees: a.RowSums().Data(),
-		L: c.normalized(a).Scale(-1).Data(),
+		N:         n,
+		S:         s.Data(),
+		Threshold: theta.Float(),
+		A:         a.Data(),
+		Degrees:   a.RowSums().Data(),
+		L:         c.normalized(a).Scale(-1).Data(),
 	}
 	for i := range n {
 		g.L[i*n+i]++
@@ -91,7 +100,8 @@ func Diagnose(z1, z2 []float64, n, d int, c LaplacianMatch) *Diagnosis {
 	if n < 2 {
 		return g
 	}
-	c.Adjacency, c.RandomWalk = Hard, false
+	c.Adjacency = Hard
+	c.RandomWalk = false
 	var a [2]*autodiff.Var
 	for v, u := range u {
 		s := u.MatMulT(u)
