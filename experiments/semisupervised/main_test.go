@@ -214,7 +214,7 @@ func TestUsage(t *testing.T) {
 		"-label-rate 0.3": {"-label-rate", "0.3"},
 		"motifs is too small for a label rate of 1/100": {"-label-rate", "0.01"},
 		"-folds 500: motifs":                            {"-folds", "500"},
-		"2 folds: one is for testing":                    {"-folds", "2"},
+		"2 folds: one is for testing":                   {"-folds", "2"},
 		"-dataset needs -data":                          {"-dataset", "NCI1"},
 		"no augmentation":                               {"-policy", "random9"},
 		"want paper or reference":                       {"-encoder", "gin"},
