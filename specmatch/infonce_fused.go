@@ -78,7 +78,7 @@ func fused(u *autodiff.Var, c *InfoNCE, match *LaplacianMatch) (lossC, lossG *au
 	t := u.Tape()
 	m := u.Rows()
 	n := m / 2
-	kept := !tiles(t, n)
+	whole := !tiles(t, n)
 	f := &backend.Contrast{U: u.Value()}
 	if c != nil {
 		f.Temperature = c.Tau
@@ -88,7 +88,7 @@ func fused(u *autodiff.Var, c *InfoNCE, match *LaplacianMatch) (lossC, lossG *au
 			f.Scale = c.scale(n)
 		}
 		f.InvZ, f.LossC = t.Alloc(m, 1), t.Alloc(1, 1)
-		if kept {
+		if whole {
 			f.E = t.Alloc(m, m)
 		}
 	}
@@ -97,7 +97,7 @@ func fused(u *autodiff.Var, c *InfoNCE, match *LaplacianMatch) (lossC, lossG *au
 		f.Kappa = match.Kappa
 		f.Percentile = match.Percentile
 		f.R, f.W, f.LossG = t.Alloc(m, 1), t.Alloc(m, 1), t.Alloc(1, 1)
-		if kept {
+		if whole {
 			f.A1, f.A2 = t.Alloc(n, n), t.Alloc(n, n)
 		}
 	}

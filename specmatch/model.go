@@ -27,8 +27,8 @@ func NewModel(be backend.Backend, e gnn.Encoder, rng *rand.Rand) *Model {
 
 // NewGINModel returns the model of the unsupervised experiments: GIN 3×32 and
 // a head 96-96-96, all drawn from rng.
-func NewGINModel(be backend.Backend, in int, rng *rand.Rand) *Model {
-	return NewModel(be, gnn.NewGIN(be, gnn.GINConfig{In: in, Hidden: 32, Layers: 3}, rng), rng)
+func NewGINModel(be backend.Backend, width int, rng *rand.Rand) *Model {
+	return NewModel(be, gnn.NewGIN(be, gnn.GINConfig{In: width, Hidden: 32, Layers: 3}, rng), rng)
 }
 
 // Forward returns h and z [B×Width] of all graphs of a batch.

@@ -89,13 +89,13 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 // the same setting (p = 80 where 80 is the base) share their runs. All
 // seeds of a row come together, so that an interrupted experiment has whole rows.
 func (x *experiment) runs(sets []*dataset.Dataset) (runs []*training.Run) {
-	seen := map[string]bool{}
+	listed := map[string]bool{}
 	for _, ds := range sets {
 		for _, row := range x.rows() {
 			for _, r := range x.Seeds(ds, row.method, row.options) {
 				r.Setting = row.key()
-				if !seen[r.Name()] {
-					seen[r.Name()] = true
+				if !listed[r.Name()] {
+					listed[r.Name()] = true
 					runs = append(runs, r)
 				}
 			}

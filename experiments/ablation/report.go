@@ -26,15 +26,15 @@ type outcome struct {
 
 // outcomes puts the two halves of the runs together.
 func (x *experiment) outcomes(trained []training.Trained, scores []eval.Score) []outcome {
-	all := make([]outcome, len(trained))
-	for i := range all {
-		all[i] = outcome{trained[i], map[string]eval.Score{}}
+	outcomes := make([]outcome, len(trained))
+	for i := range outcomes {
+		outcomes[i] = outcome{trained[i], map[string]eval.Score{}}
 		for _, protocol := range x.Protocol.Protocols {
-			all[i].scores[protocol] = scores[0]
+			outcomes[i].scores[protocol] = scores[0]
 			scores = scores[1:]
 		}
 	}
-	return all
+	return outcomes
 }
 
 // result is a row of the table on one data set: what its seeds left.
@@ -44,23 +44,23 @@ type result struct {
 }
 
 func (r result) accuracies(protocol string) []float64 {
-	var all []float64
+	var accuracies []float64
 	for _, o := range r.outcomes {
-		all = append(all, o.scores[protocol].Accuracy)
+		accuracies = append(accuracies, o.scores[protocol].Accuracy)
 	}
-	return all
+	return accuracies
 }
 
 // last returns the mean over seeds of a metric of the last epoch, NaN without
 // training.
 func (r result) last(metric string) float64 {
-	var all []float64
+	var values []float64
 	for _, o := range r.outcomes {
 		if n := len(o.Epochs); n > 0 {
-			all = append(all, o.Epochs[n-1].Get(metric))
+			values = append(values, o.Epochs[n-1].Get(metric))
 		}
 	}
-	return stat.Mean(all, nil)
+	return stat.Mean(values, nil)
 }
 
 // results sorts the outcomes by row.

@@ -36,17 +36,17 @@ func (l *loadedSet) tune(
 	head := model.Head{Kind: l.kind(), Outputs: l.tasks}
 	r.Atoms = f.atoms
 	a := r.Architecture(head.Kind)
-	var from *model.Trained
+	var source *model.Trained
 	if f.encoder {
-		from, err = pretrained.Open(be)
+		source, err = pretrained.Open(be)
 		if err != nil {
 			return nil, err
 		}
-		own := from.Card.Encoder
-		own.Dropout = a.Dropout
-		own.Sum = a.Sum
-		own.Readout = ""
-		a = own
+		architecture := source.Card.Encoder
+		architecture.Dropout = a.Dropout
+		architecture.Sum = a.Sum
+		architecture.Readout = ""
+		a = architecture
 	}
 	var beside *model.Numbers
 	var vector func(*molecule.Molecule) []float32
@@ -66,8 +66,8 @@ func (l *loadedSet) tune(
 	for k := range f.members {
 		rng := random.Stream(uint64(seed), purposeFit, k, 0)
 		e, err := a.New(be, rng)
-		if err == nil && from != nil {
-			err = model.CopyEncoder(e, from.Encoder)
+		if err == nil && source != nil {
+			err = model.CopyEncoder(e, source.Encoder)
 		}
 		if err != nil {
 			return nil, err

@@ -20,11 +20,11 @@ func (x *experiment) report(stdout io.Writer, outcomes []outcome) error {
 	var gains []string
 	for i, m := range x.methods {
 		columns = append(columns, methodOf(m).title)
-		for k, other := range x.methods {
+		for k, second := range x.methods {
 			if k != i && slices.Equal(methodOf(m).features, []string{"vectors"}) &&
-				methodOf(other).model == methodOf(m).model {
+				methodOf(second).model == methodOf(m).model {
 				pairs = append(pairs, [2]int{i, k})
-				gains = append(gains, m+" over "+other)
+				gains = append(gains, m+" over "+second)
 			}
 		}
 	}

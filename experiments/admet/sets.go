@@ -254,7 +254,7 @@ func numbers(words ...string) (*model.Numbers, func(*molecule.Molecule) []float3
 // graphs returns those of the molecules, with what vector computes of each beside it, unless that is nil.
 func (l *loadedSet) graphs(
 	atoms string, vector func(*molecule.Molecule) []float32,
-) (all []*graph.Graph, err error) {
+) (graphs []*graph.Graph, err error) {
 	categories, err := feature.ByName(atoms)
 	if err != nil {
 		return nil, err
@@ -267,9 +267,9 @@ func (l *loadedSet) graphs(
 		if vector != nil {
 			g.Globals = vector(m)
 		}
-		all = append(all, g)
+		graphs = append(graphs, g)
 	}
-	return all, nil
+	return graphs, nil
 }
 
 // method is a row of the table: a model on some features side by side.
@@ -327,9 +327,9 @@ var methods = []method{
 }
 
 // methodNames returns the names of the methods, or of those that are compared by default.
-func methodNames(more bool) (names []string) {
+func methodNames(finetuned bool) (names []string) {
 	for _, m := range methods {
-		if more || !m.more {
+		if finetuned || !m.more {
 			names = append(names, m.name)
 		}
 	}
@@ -443,10 +443,10 @@ func (l *loadedSet) evaluate(ctx context.Context, name string, seed int) (out ou
 	if l.kind() == model.Binary {
 		kind = probe.Logistic
 	}
-	by := probe.Cosine
+	similarity := probe.Cosine
 	switch fingerprint := len(m.features) == 1 && (m.features[0] == "bits" || m.features[0] == "counts"); {
 	case fingerprint && m.model != linear:
-		by = probe.Tanimoto
+		similarity = probe.Tanimoto
 	case fingerprint && l.scaffolds:
 		x = slices.Clone(x)
 		if m.features[0] == "counts" {
@@ -458,7 +458,7 @@ func (l *loadedSet) evaluate(ctx context.Context, name string, seed int) (out ou
 		x = probe.Standardize(x, dim, s.Train).Apply(x)
 	}
 	if m.model == recall {
-		out.Value, err = l.recall(ctx, x, dim, by)
+		out.Value, err = l.recall(ctx, x, dim, similarity)
 		return out, err
 	}
 	d := probe.Data{
@@ -469,7 +469,7 @@ func (l *loadedSet) evaluate(ctx context.Context, name string, seed int) (out ou
 		Kind:  kind,
 	}
 	if m.model == near {
-		predicted, err := probe.Neighbours(ctx, d, s.Train, s.Test, neighbours, by)
+		predicted, err := probe.Neighbours(ctx, d, s.Train, s.Test, neighbours, similarity)
 		out.Value = l.score(predicted, test)
 		return out, err
 	}
@@ -493,22 +493,22 @@ func some[T any](x []T, width int, rows []int) (part []T) {
 	return part
 }
 
-func (l *loadedSet) recall(ctx context.Context, x []float32, dim int, by probe.Similarity) (float64, error) {
+func (l *loadedSet) recall(ctx context.Context, x []float32, dim int, similarity probe.Similarity) (float64, error) {
 	times := map[string]int{}
 	for _, s := range l.scaffold {
 		times[s]++
 	}
-	var all, shared []int
+	var found, shared []int
 	for i, s := range l.scaffold {
-		all = append(all, i)
+		found = append(found, i)
 		if s != "" && times[s] > 1 {
 			shared = append(shared, i)
 		}
 	}
-	nearest, err := probe.Near(ctx, x, dim, all, shared, 1, by)
+	nearest, err := probe.Near(ctx, x, dim, found, shared, 1, similarity)
 	same := 0.0
-	for k, of := range nearest {
-		if l.scaffold[of[0]] == l.scaffold[shared[k]] {
+	for k, neighbours := range nearest {
+		if l.scaffold[neighbours[0]] == l.scaffold[shared[k]] {
 			same++
 		}
 	}

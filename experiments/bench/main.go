@@ -210,7 +210,7 @@ func measure(
 
 	var whole, forward, backward, update []time.Duration
 	var curve []float64
-	var last train.Stats
+	var stats train.Stats
 	nodes := 0
 	var before, after runtime.MemStats
 	for epoch := 0; len(whole) < steps; epoch++ {
@@ -224,19 +224,19 @@ func measure(
 			if err != nil {
 				return result{}, err
 			}
-			now := time.Now()
+			ended := time.Now()
 			if warmup > 0 {
 				warmup--
 			} else {
-				whole = append(whole, now.Sub(start))
+				whole = append(whole, ended.Sub(start))
 				curve = append(curve, s.Loss)
 				forward = append(forward, s.Forward)
 				backward = append(backward, s.Backward)
 				update = append(update, s.Update)
-				last = s
+				stats = s
 				nodes = batch.Nodes()
 			}
-			start = now
+			start = ended
 			if len(whole) == steps {
 				break
 			}
@@ -248,7 +248,7 @@ func measure(
 	runtime.ReadMemStats(&after)
 	if recorded != nil {
 		var err error
-		last, err = known(recorded.Last())
+		stats, err = known(recorded.Last())
 		if err != nil {
 			return result{}, err
 		}
@@ -267,7 +267,7 @@ func measure(
 		AllocsPerStep:  float64(after.Mallocs-before.Mallocs) / float64(steps),
 		AllocKBPerStep: float64(after.TotalAlloc-before.TotalAlloc) / float64(steps) / 1e3,
 		PeakRSSMB:      peakRSS(),
-		Loss:           last.Loss,
+		Loss:           stats.Loss,
 		Losses:         curve,
 	}
 	meter := backend.CapabilitiesOf(be).Meter

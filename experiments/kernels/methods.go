@@ -54,15 +54,15 @@ type method struct {
 	) (float64, error)
 }
 
-var methods = func() (all []*method) {
+var methods = func() (methods []*method) {
 	for _, m := range classical.Methods() {
-		all = append(all, &method{Method: m})
+		methods = append(methods, &method{Method: m})
 	}
-	all = slices.Insert(all, 0, &method{
+	methods = slices.Insert(methods, 0, &method{
 		&classical.Method{Name: "majority", Title: "majority class"},
 		majority,
 	})
-	return append(all, &method{&classical.Method{Name: "gin", Title: "GIN, supervised", Seeded: true}, gin})
+	return append(methods, &method{&classical.Method{Name: "gin", Title: "GIN, supervised", Seeded: true}, gin})
 }()
 
 func methodNames() (names []string) {

@@ -73,10 +73,10 @@ func (r *trial) build(ctx context.Context) (*eval.Classical, error) {
 	r.shared.mu.Lock()
 	defer r.shared.mu.Unlock()
 	if r.shared.built == nil {
-		for _, other := range r.x.shared {
-			if other.users.Load() == 0 && other.mu.TryLock() {
-				other.built = nil
-				other.mu.Unlock()
+		for _, trial := range r.x.shared {
+			if trial.users.Load() == 0 && trial.mu.TryLock() {
+				trial.built = nil
+				trial.mu.Unlock()
 			}
 		}
 		b, err := r.buildAnew(ctx)

@@ -91,7 +91,7 @@ func (s *settings) list(name string) []variant {
 	if name == method.InfoNCE {
 		betas = s.betas
 	}
-	var all []variant
+	var variants []variant
 	for _, tau := range s.taus {
 		suffix := ""
 		if len(s.taus) > 1 {
@@ -111,11 +111,11 @@ func (s *settings) list(name string) []variant {
 					x.name = fmt.Sprintf("β = %v, p = %v", beta, p) + suffix
 					x.method = method.SpecMatch
 				}
-				all = append(all, x)
+				variants = append(variants, x)
 			}
 		}
 	}
-	return all
+	return variants
 }
 
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -180,11 +180,11 @@ type settingRun struct {
 }
 
 func plain(runs []*settingRun) []*training.Run {
-	var all []*training.Run
+	var plain []*training.Run
 	for _, r := range runs {
-		all = append(all, &r.Run)
+		plain = append(plain, &r.Run)
 	}
-	return all
+	return plain
 }
 
 // runs lists the trainings: of every setting on every data set with every seed.
@@ -209,12 +209,12 @@ func (x *experiment) runs(sets []*dataset.Dataset) []*settingRun {
 }
 
 // steps lists the multiples of a number below the last one, and that.
-func steps(every, last int) []int {
+func steps(every, final int) []int {
 	var list []int
-	for e := every; e < last; e += every {
+	for e := every; e < final; e += every {
 		list = append(list, e)
 	}
-	return append(list, last)
+	return append(list, final)
 }
 
 func (s variant) key() string {

@@ -43,16 +43,16 @@ func (x *experiment) report(
 					return r.Dataset != ds || r.table != name
 				})
 				first := group[0]
-				all := candidates(group, scores[k:], len(x.Protocol.Protocols))
-				found := selection.Rows(all)
-				for _, r := range append(slices.Clone(found), others(all)...) {
+				bySeed := candidates(group, scores[k:], len(x.Protocol.Protocols))
+				found := selection.Rows(bySeed)
+				for _, r := range append(slices.Clone(found), others(bySeed)...) {
 					list = append(list, x.result(first, protocol, r))
 				}
-				tables = append(tables, x.worth(first, protocol, found), x.compared(ds.Name, protocol, all))
+				tables = append(tables, x.worth(first, protocol, found), x.compared(ds.Name, protocol, bySeed))
 				if len(first.epochs) > 1 {
-					courses = append(courses, x.course(first, all[0]))
+					courses = append(courses, x.course(first, bySeed[0]))
 				}
-				if len(all) > 1 {
+				if len(bySeed) > 1 {
 					gains = append(gains, x.gains(first, found))
 				}
 			}
@@ -72,12 +72,12 @@ func (x *experiment) report(
 
 // candidates sorts the scores of the runs by setting and epoch. The runs are in order of
 // setting and seed; the score of a run's epoch is every step-th from its first.
-func candidates(runs []*settingRun, scores []eval.Score, step int) (all [][]selection.Candidate) {
+func candidates(runs []*settingRun, scores []eval.Score, step int) (bySeed [][]selection.Candidate) {
 	for _, r := range runs {
-		if len(all) == 0 || all[len(all)-1][0].Name != r.setting.name {
-			all = append(all, slices.Repeat([]selection.Candidate{{Name: r.setting.name}}, len(r.epochs)))
+		if len(bySeed) == 0 || bySeed[len(bySeed)-1][0].Name != r.setting.name {
+			bySeed = append(bySeed, slices.Repeat([]selection.Candidate{{Name: r.setting.name}}, len(r.epochs)))
 		}
-		epochs := all[len(all)-1]
+		epochs := bySeed[len(bySeed)-1]
 		for e := range epochs {
 			s := scores[r.scores+e*step]
 			c := &epochs[e]
@@ -87,7 +87,7 @@ func candidates(runs []*settingRun, scores []eval.Score, step int) (all [][]sele
 			}
 		}
 	}
-	return all
+	return bySeed
 }
 
 // result is a line of results.json. That of a method other than InfoNCE is headed by its
@@ -111,8 +111,8 @@ func (x *experiment) result(run *settingRun, protocol string, r selection.Row) r
 }
 
 // others are the settings but the first after the last epoch, for results.json.
-func others(all [][]selection.Candidate) (list []selection.Row) {
-	for _, epochs := range all[1:] {
+func others(candidates [][]selection.Candidate) (list []selection.Row) {
+	for _, epochs := range candidates[1:] {
 		c := epochs[len(epochs)-1]
 		list = append(list, selection.Row{Label: c.Name + ", last epoch", Candidate: c})
 	}
@@ -178,12 +178,12 @@ func publishedValue(name, protocol, set string) (mean float64, ok bool) {
 
 // compared is the table of the settings at the last epoch; nil with one of them or one
 // seed.
-func (x *experiment) compared(set, protocol string, all [][]selection.Candidate) *table.Table {
-	if len(all) < 2 || x.Recipe.Seeds < 2 {
+func (x *experiment) compared(set, protocol string, groups [][]selection.Candidate) *table.Table {
+	if len(groups) < 2 || x.Recipe.Seeds < 2 {
 		return nil
 	}
 	var accuracies [][]float64
-	for _, epochs := range all {
+	for _, epochs := range groups {
 		accuracies = append(accuracies, epochs[len(epochs)-1].PerSeed())
 	}
 	t := table.New(set, table.Names("accuracy", "minus the first row", "p")...)
@@ -192,7 +192,7 @@ func (x *experiment) compared(set, protocol string, all [][]selection.Candidate)
 		"standard deviation, difference ± its standard error, over n = %d seeds; p by Student's "+
 		"t-test, corrected by Holm for the %d rows. Two runs of the first row differ by a standard "+
 		"deviation of %.2f points, and 0.3 points take %d seeds.",
-		set, protocol, x.Recipe.Seeds, len(all)-1, deviation, compare.SeedsFor(0.3, deviation))
+		set, protocol, x.Recipe.Seeds, len(groups)-1, deviation, compare.SeedsFor(0.3, deviation))
 	differences := grid.Minus(accuracies[0], accuracies[1:]...)
 	p := compare.Corrected(differences)
 	for i, values := range accuracies {
@@ -202,7 +202,7 @@ func (x *experiment) compared(set, protocol string, all [][]selection.Candidate)
 			d := differences[i-1]
 			cells = append(cells, table.MeanStd(d.Mean, d.Err, 2), table.Number(p[i-1], 3))
 		}
-		t.Add(all[i][0].Name, cells...)
+		t.Add(groups[i][0].Name, cells...)
 	}
 	return t
 }

@@ -61,9 +61,9 @@ func (x *experiment) report(stdout io.Writer, jobs []*job) error {
 	g := x.gather(jobs)
 	var tables []*table.Table
 	for _, protocol := range x.Protocol.Protocols {
-		var known published.Table
+		var literature published.Table
 		if protocol == protocolTestMax { // which they were most likely measured with
-			known = published.Table2[x.fine.LabelRate]
+			literature = published.Table2[x.fine.LabelRate]
 		}
 		caption := fmt.Sprintf(
 			"Accuracy in %%, %v %% of the labels, mean over %d folds, %s. Protocol %s: %s.",
@@ -74,7 +74,7 @@ func (x *experiment) report(stdout io.Writer, jobs []*job) error {
 			readings[protocol],
 		)
 		tables = append(tables, g.Table(
-			protocol, caption+x.Settings.Note(method.SemiSupervised, x.Methods.Names), known,
+			protocol, caption+x.Settings.Note(method.SemiSupervised, x.Methods.Names), literature,
 		))
 	}
 	tables = append(tables, g.Differences(method.InfoNCE, method.SpecMatch))
@@ -152,10 +152,10 @@ func (x *experiment) writeSplits() error {
 		return nil
 	}
 	return files.Write(x.Dir.Join("splits.json"), func(w io.Writer) error {
-		all := map[string]map[string][]dataset.Split{}
+		splits := map[string]map[string][]dataset.Split{}
 		for _, s := range x.sets {
-			all[s.data.Name] = s.splits
+			splits[s.data.Name] = s.splits
 		}
-		return json.NewEncoder(w).Encode(all)
+		return json.NewEncoder(w).Encode(splits)
 	})
 }

@@ -61,8 +61,8 @@ type again struct {
 
 // run computes cells again, a line of stdout for each row, and returns an error if one has
 // the bits neither of today's code nor of its own.
-func (c *check) run(ctx context.Context, all results, stdout, stderr io.Writer) error {
-	todo, err := c.drawn(all, stdout)
+func (c *check) run(ctx context.Context, outcomes results, stdout, stderr io.Writer) error {
+	todo, err := c.drawn(outcomes, stdout)
 	if err != nil {
 		return err
 	}
@@ -98,10 +98,10 @@ func (c *check) run(ctx context.Context, all results, stdout, stderr io.Writer) 
 }
 
 // drawn returns what to compute, chosen by c.draw, and says what it leaves out.
-func (c *check) drawn(all results, stdout io.Writer) ([]again, error) {
+func (c *check) drawn(outcomes results, stdout io.Writer) ([]again, error) {
 	groups := map[string]*again{}
 	left := map[string]int{} // rows by the reason
-	for _, r := range all {
+	for _, r := range outcomes {
 		named := func(list []string, x string) bool {
 			return len(list) == 0 || slices.Contains(list, x)
 		}
@@ -218,7 +218,7 @@ func (a *again) compare(
 	ctx context.Context, stdout io.Writer, code *code, data string,
 ) (tried int, found bool, err error) {
 	verdicts := make([]string, len(a.rows))
-	others := make([]string, len(a.rows))
+	names := make([]string, len(a.rows))
 	for _, commit := range append([]string{""}, strings.FieldsFunc(
 		a.rows[0].Code, func(c rune) bool { return c == ',' || c == ' ' },
 	)...) {
@@ -230,14 +230,14 @@ func (a *again) compare(
 			switch x := got[r.Protocol]; {
 			case verdicts[i] != "":
 			case err != nil:
-				others[i] += fmt.Sprintf("; %s: %v", commit, err)
+				names[i] += fmt.Sprintf("; %s: %v", commit, err)
 			case math.Float64bits(x) != math.Float64bits(a.stored(r)):
-				others[i] += fmt.Sprintf("; %s: %v", cmp.Or(commit, "today's code"), x)
+				names[i] += fmt.Sprintf("; %s: %v", cmp.Or(commit, "today's code"), x)
 			case commit == "":
 				verdicts[i] = "as before"
 			default:
 				verdicts[i] = fmt.Sprintf("as before, by %s (%s)",
-					commit, strings.TrimPrefix(others[i], "; "))
+					commit, strings.TrimPrefix(names[i], "; "))
 			}
 		}
 		tried++
@@ -248,7 +248,7 @@ func (a *again) compare(
 	}
 	for i, r := range a.rows {
 		verdict := cmp.Or(verdicts[i], fmt.Sprintf("in %s differs (%s)",
-			r.file, strings.TrimPrefix(others[i], "; ")))
+			r.file, strings.TrimPrefix(names[i], "; ")))
 		fmt.Fprintf(stdout, "%s on %s, seed %d, %s: %v %s\n",
 			r.Method, r.Dataset, a.seed, r.Protocol, a.stored(r), verdict)
 	}

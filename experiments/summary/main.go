@@ -43,15 +43,15 @@ var pages = []string{
 }
 
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	var in []string
+	var paths []string
 	for _, name := range []string{"kernels", "unsupervised", "semisupervised", "transfer"} {
-		in = append(in, filepath.Join("experiments", name, "results"))
+		paths = append(paths, filepath.Join("experiments", name, "results"))
 	}
 	write := false
 	check := check{}
 	flags := cli.NewFlagSet("summary", synopsis, "-write", "-in RUN,OTHER",
 		"-check -data DIR -sets MUTAG,PROTEINS -cells 3")
-	cli.Var(flags, &in, "in", setting.List(setting.Text),
+	cli.Var(flags, &paths, "in", setting.List(setting.Text),
 		"`folders` with results.json files, at any depth and by any name that ends in .json;\n"+
 			"those of -smaller.json are marked as a smaller form of their method; a file that is not "+
 			"in a\n"+
@@ -63,7 +63,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}
-	r, err := read(in)
+	r, err := read(paths)
 	if err != nil {
 		return err
 	}
@@ -88,35 +88,35 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 
 type text struct{ name, markdown string }
 
-func (all results) texts() (list []text, err error) {
+func (outcomes results) texts() (list []text, err error) {
 	for _, t := range []struct {
 		name  string
 		table *table.Table
 	}{
-		{"finding", all.accuracy(finding, protocol)},
-		{"table1", all.accuracy(table1, protocol)},
-		{"table1-seeds", all.seeds(table1, protocol)},
-		{"ranks", all.ranks()},
-		{"since", all.accuracy(since, protocol)},
-		{"since-linear", all.accuracy(since, linear)},
-		{"table1-linear", all.accuracy(table1, linear)},
-		{"table1-pairs", all.pairs()},
-		{"since-distance", all.distance(since, protocol)},
-		{"since-missing", all.missing(since, protocol)},
-		{"table1-linear-missing", all.missing(table1, linear)},
-		{"table2-missing", all.missing(table2, "val", "test-max")},
-		{"table3-missing", all.missing(table3, "last")},
-		{"differences", all.differences(table1, protocol)},
-		{"differences-linear", all.differences(table1, linear)},
-		{"graph", all.graph()},
-		{"table2-test-max", all.accuracy(table2, "test-max")},
-		{"table2-val", all.accuracy(table2, "val")},
-		{"table2-seeds", all.seeds(table2, "val")},
-		{"table2-gains", all.gains(table2, "test-max", "val")},
-		{"table2-differences", all.differences(table2, "test-max", "val")},
-		{"table3-last", all.accuracy(table3, "last")},
-		{"table3-best-val", all.accuracy(table3, "best-val")},
-		{"table3-gains", all.gains(table3, "last", "best-val")},
+		{"finding", outcomes.accuracy(finding, protocol)},
+		{"table1", outcomes.accuracy(table1, protocol)},
+		{"table1-seeds", outcomes.seeds(table1, protocol)},
+		{"ranks", outcomes.ranks()},
+		{"since", outcomes.accuracy(since, protocol)},
+		{"since-linear", outcomes.accuracy(since, linear)},
+		{"table1-linear", outcomes.accuracy(table1, linear)},
+		{"table1-pairs", outcomes.pairs()},
+		{"since-distance", outcomes.distance(since, protocol)},
+		{"since-missing", outcomes.missing(since, protocol)},
+		{"table1-linear-missing", outcomes.missing(table1, linear)},
+		{"table2-missing", outcomes.missing(table2, "val", "test-max")},
+		{"table3-missing", outcomes.missing(table3, "last")},
+		{"differences", outcomes.differences(table1, protocol)},
+		{"differences-linear", outcomes.differences(table1, linear)},
+		{"graph", outcomes.graph()},
+		{"table2-test-max", outcomes.accuracy(table2, "test-max")},
+		{"table2-val", outcomes.accuracy(table2, "val")},
+		{"table2-seeds", outcomes.seeds(table2, "val")},
+		{"table2-gains", outcomes.gains(table2, "test-max", "val")},
+		{"table2-differences", outcomes.differences(table2, "test-max", "val")},
+		{"table3-last", outcomes.accuracy(table3, "last")},
+		{"table3-best-val", outcomes.accuracy(table3, "best-val")},
+		{"table3-gains", outcomes.gains(table3, "last", "best-val")},
 	} {
 		if t.table == nil || t.table.Rows() == 0 {
 			continue
@@ -168,13 +168,13 @@ const (
 func fill(page string, texts []text) (string, error) {
 	var b strings.Builder
 	for {
-		before, rest, found := strings.Cut(page, markBegin)
+		before, tail, found := strings.Cut(page, markBegin)
 		b.WriteString(before)
 		if !found {
 			return b.String(), nil
 		}
-		name, rest, _ := strings.Cut(rest, markName)
-		old, rest, ended := strings.Cut(rest, markEnd)
+		name, tail, _ := strings.Cut(tail, markName)
+		old, tail, ended := strings.Cut(tail, markEnd)
 		if !ended || strings.Contains(old, markBegin) {
 			return "", fmt.Errorf("no %s ends the table %q", markEnd, name)
 		}
@@ -183,6 +183,6 @@ func fill(page string, texts []text) (string, error) {
 			return "", fmt.Errorf("there is no table %q", name)
 		}
 		b.WriteString(markBegin + name + markName + "\n" + texts[i].markdown + "\n" + markEnd)
-		page = rest
+		page = tail
 	}
 }

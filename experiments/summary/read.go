@@ -30,8 +30,8 @@ type results map[cell]*result
 
 // get returns the results of a method on a set, which a table then shows; false if there
 // are none.
-func (all results) get(set, method, protocol string) (r result, ok bool) {
-	found := all[cell{set, method, protocol}]
+func (outcomes results) get(set, method, protocol string) (r result, ok bool) {
+	found := outcomes[cell{set, method, protocol}]
 	if found == nil {
 		return r, false
 	}
@@ -40,34 +40,34 @@ func (all results) get(set, method, protocol string) (r result, ok bool) {
 }
 
 // paired returns what two methods have measured on a set with the seeds that both have.
-func (all results) paired(set, a, b, protocol string) (x, y []float64) {
-	first, _ := all.get(set, a, protocol)
-	second, _ := all.get(set, b, protocol)
+func (outcomes results) paired(set, a, b, protocol string) (x, y []float64) {
+	first, _ := outcomes.get(set, a, protocol)
+	second, _ := outcomes.get(set, b, protocol)
 	return run.Paired(first.Row, second.Row)
 }
 
 // read gathers the results in all files. A figure in two files is an error, unless one
 // of them is of a smaller form of the method, which gives way.
 func read(folders []string) (results, error) {
-	all := results{}
+	outcomes := results{}
 	for _, folder := range folders {
 		err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() || filepath.Ext(path) != ".json" || e.Name() == "config.json" {
 				return err
 			}
-			return all.add(path)
+			return outcomes.add(path)
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	if len(all) == 0 {
+	if len(outcomes) == 0 {
 		return nil, fmt.Errorf("no results in %s", strings.Join(folders, ", "))
 	}
-	return all, nil
+	return outcomes, nil
 }
 
-func (all results) add(path string) error {
+func (outcomes results) add(path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -100,21 +100,21 @@ func (all results) add(path string) error {
 			number:  number,
 			smaller: strings.HasSuffix(path, "-smaller.json"),
 		}
-		switch old := all[key]; {
+		switch old := outcomes[key]; {
 		case old != nil && old.smaller == r.smaller:
 			return fmt.Errorf("%s and %s both have %s on %s under %s",
 				old.file, path, key.method, key.set, key.protocol)
 		case old == nil || old.smaller:
-			all[key] = r
+			outcomes[key] = r
 		}
 	}
 	return nil
 }
 
 // unshown says which results no table has shown, with their files.
-func (all results) unshown() (lines []string) {
+func (outcomes results) unshown() (lines []string) {
 	files := map[string][]string{}
-	for key, r := range all {
+	for key, r := range outcomes {
 		if !r.shown {
 			files[r.file] = append(files[r.file], fmt.Sprintf("%s on %s under %s",
 				key.method, key.set, key.protocol))

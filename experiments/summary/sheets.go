@@ -135,7 +135,7 @@ var (
 
 // named are the rows of methods: those of package method under its titles.
 func named(methods ...string) (rows []row) {
-	own := map[string]string{
+	titles := map[string]string{
 		"gin":            "GIN, with labels",
 		method.Untrained: "untrained GIN",
 		"majority":       "majority class",
@@ -157,7 +157,7 @@ func named(methods ...string) (rows []row) {
 		"graph2vec": "graph2vec",
 	}
 	for _, name := range methods {
-		title := cmp.Or(own[name], paper.Title(name))
+		title := cmp.Or(titles[name], paper.Title(name))
 		quoted := title + ", published"
 		if short, ok := classical[name]; ok {
 			quoted = short + ", in the paper's Table 1"
@@ -169,15 +169,15 @@ func named(methods ...string) (rows []row) {
 
 // with adds to the figures of a table, under the names of sets with the suffix, those of other
 // ones: at another share of the labels, or the same with degrees as features.
-func with(table, others published.Table, suffix string) (all published.Table) {
+func with(table, additions published.Table, suffix string) (merged published.Table) {
 	for _, p := range table {
 		p.Values = maps.Clone(p.Values)
-		if other := others.Find(p.Name); other != nil {
-			for set, v := range other.Values {
+		if addition := additions.Find(p.Name); addition != nil {
+			for set, v := range addition.Values {
 				p.Values[set+suffix] = v
 			}
 		}
-		all = append(all, p)
+		merged = append(merged, p)
 	}
-	return all
+	return merged
 }

@@ -29,9 +29,9 @@ func (s sheet) bySet(value func(set string, r row) (table.Cell, bool)) *table.Ta
 }
 
 // accuracy has the figures, and in parentheses the published ones.
-func (all results) accuracy(s sheet, protocol string) *table.Table {
+func (outcomes results) accuracy(s sheet, protocol string) *table.Table {
 	return s.bySet(func(set string, row row) (table.Cell, bool) {
-		r, ok := all.get(set, row.method, protocol)
+		r, ok := outcomes.get(set, row.method, protocol)
 		c := table.Text("")
 		if !row.quoted {
 			c = table.Text("–")
@@ -61,9 +61,9 @@ func (all results) accuracy(s sheet, protocol string) *table.Table {
 }
 
 // distance has ours minus the published figures.
-func (all results) distance(s sheet, protocol string) *table.Table {
+func (outcomes results) distance(s sheet, protocol string) *table.Table {
 	return s.bySet(func(set string, row row) (table.Cell, bool) {
-		r, ok := all.get(set, row.method, protocol)
+		r, ok := outcomes.get(set, row.method, protocol)
 		p := s.published[protocol].Find(row.published)
 		if !ok || p == nil || p.Values[set][0] == 0 {
 			return table.Text(""), false
@@ -74,15 +74,15 @@ func (all results) distance(s sheet, protocol string) *table.Table {
 
 // missing has the hours of a core that one seed of each empty cell of a table takes: what is
 // measured of the method and of other rows of its set, see [results.seconds].
-func (all results) missing(s sheet, protocols ...string) *table.Table {
+func (outcomes results) missing(s sheet, protocols ...string) *table.Table {
 	t := s.bySet(func(set string, row row) (table.Cell, bool) {
-		if _, ok := all.get(set, row.method, protocols[0]); ok || row.quoted ||
-			!s.measures(all, row, protocols[0]) {
+		if _, ok := outcomes.get(set, row.method, protocols[0]); ok || row.quoted ||
+			!s.measures(outcomes, row, protocols[0]) {
 			return table.Text(""), false
 		}
 		seconds := s.more[set]
 		for _, p := range protocols {
-			seconds += all.seconds(s, set, row.method, p)
+			seconds += outcomes.seconds(s, set, row.method, p)
 		}
 		return table.Number(seconds/3600, 2), true
 	})
@@ -90,9 +90,9 @@ func (all results) missing(s sheet, protocols ...string) *table.Table {
 	return t
 }
 
-func (s sheet) measures(all results, r row, protocol string) bool {
+func (s sheet) measures(outcomes results, r row, protocol string) bool {
 	return slices.ContainsFunc(s.sets, func(set string) bool {
-		return all[cell{set, r.method, protocol}] != nil
+		return outcomes[cell{set, r.method, protocol}] != nil
 	})
 }
 
@@ -100,13 +100,13 @@ func (s sheet) measures(all results, r row, protocol string) bool {
 // sets, of a/b·c with a those of the method on another set, b those of another row there, and c
 // those of that row on this set. Of a set without any row they are those of the set that it
 // is like, times what it has more nodes. NaN if nothing is measured.
-func (all results) seconds(s sheet, set, method, protocol string) float64 {
+func (outcomes results) seconds(s sheet, set, method, protocol string) float64 {
 	protocol = cmp.Or(s.timed, protocol)
 	if x, ok := s.measured[cell{set, method, protocol}]; ok {
 		return x
 	}
 	measured := func(set, method string) float64 {
-		if r := all[cell{set, method, protocol}]; r != nil && !r.smaller {
+		if r := outcomes[cell{set, method, protocol}]; r != nil && !r.smaller {
 			return r.Seconds / float64(len(r.PerSeed))
 		}
 		return 0
@@ -115,17 +115,17 @@ func (all results) seconds(s sheet, set, method, protocol string) float64 {
 		return x
 	}
 	var guesses []float64
-	for _, other := range s.rows {
-		for _, at := range s.sets {
-			if x := measured(set, other.method) * measured(at, method) / measured(at, other.method); x > 0 &&
+	for _, neighbour := range s.rows {
+		for _, place := range s.sets {
+			if x := measured(set, neighbour.method) * measured(place, method) / measured(place, neighbour.method); x > 0 &&
 				!math.IsInf(x, 0) {
 				guesses = append(guesses, x)
 			}
 		}
 	}
 	if len(guesses) == 0 {
-		if like, ok := s.like[set]; ok {
-			return like.times * all.seconds(s, like.set, method, protocol)
+		if match, ok := s.like[set]; ok {
+			return match.times * outcomes.seconds(s, match.set, method, protocol)
 		}
 		return math.NaN()
 	}
@@ -133,9 +133,9 @@ func (all results) seconds(s sheet, set, method, protocol string) float64 {
 	return stat.Quantile(0.5, stat.Empirical, guesses, nil)
 }
 
-func (all results) seeds(s sheet, protocol string) *table.Table {
+func (outcomes results) seeds(s sheet, protocol string) *table.Table {
 	return s.bySet(func(set string, row row) (table.Cell, bool) {
-		r, ok := all.get(set, row.method, protocol)
+		r, ok := outcomes.get(set, row.method, protocol)
 		if !ok {
 			return table.Text(""), false
 		}
@@ -145,13 +145,13 @@ func (all results) seeds(s sheet, protocol string) *table.Table {
 
 // gains are the differences of the other rows to the first, under every protocol, over the
 // seeds that both have; there must be two.
-func (all results) gains(s sheet, protocols ...string) *table.Table {
+func (outcomes results) gains(s sheet, protocols ...string) *table.Table {
 	base := s.rows[0]
 	var differences []compare.Difference
 	for _, protocol := range protocols {
 		for _, row := range s.rows[1:] {
 			for _, set := range s.sets {
-				differences = append(differences, compare.Seeds(all.paired(
+				differences = append(differences, compare.Seeds(outcomes.paired(
 					set, row.method, base.method, protocol,
 				)))
 			}
@@ -177,7 +177,7 @@ func (all results) gains(s sheet, protocols ...string) *table.Table {
 
 // ranks has the mean rank over sets of the methods that have results on all of them:
 // over all sets, and without the two largest, where fewer methods have run.
-func (all results) ranks() *table.Table {
+func (outcomes results) ranks() *table.Table {
 	sets := table1.sets
 	groups := [][]string{sets, slices.DeleteFunc(slices.Clone(sets), func(set string) bool {
 		return set == "COLLAB" || set == "REDDIT-MULTI-5K"
@@ -185,7 +185,7 @@ func (all results) ranks() *table.Table {
 	var columns []string
 	var ranked []map[string][]float64
 	for _, group := range groups {
-		ranks, seeds := all.rank(group)
+		ranks, seeds := outcomes.rank(group)
 		columns = append(columns, fmt.Sprintf("%d sets, %d methods, n = %d", len(group), len(ranks), seeds))
 		ranked = append(ranked, ranks)
 	}
@@ -216,14 +216,14 @@ func (all results) ranks() *table.Table {
 // rank returns the mean rank over the sets of every method that has at least two seeds
 // of each in its full form, once for each of the seeds that all of them have. 1 is the
 // best; of equal ones each gets the mean of their places.
-func (all results) rank(sets []string) (ranks map[string][]float64, seeds int) {
+func (outcomes results) rank(sets []string) (ranks map[string][]float64, seeds int) {
 	var methods []string
 	var measured [][][]float64 // by method, set and seed
 	seeds = math.MaxInt
 	for _, row := range table1.rows {
 		var list [][]float64
 		for _, set := range sets {
-			if r, _ := all.get(set, row.method, protocol); !r.smaller && len(r.PerSeed) > 1 {
+			if r, _ := outcomes.get(set, row.method, protocol); !r.smaller && len(r.PerSeed) > 1 {
 				list = append(list, r.PerSeed)
 			}
 		}
@@ -250,8 +250,8 @@ func (all results) rank(sets []string) (ranks map[string][]float64, seeds int) {
 // draw writes the diagram of critical differences of J. Demšar (2006), on its side: the mean
 // ranks over all sets with the ranks of the seeds, and bars that join the methods whose ranks
 // are nearer than the critical difference of Nemenyi's test.
-func (all results) draw(base string) error {
-	ranks, _ := all.rank(table1.sets)
+func (outcomes results) draw(base string) error {
+	ranks, _ := outcomes.rank(table1.sets)
 	if len(ranks) < 2 {
 		return nil
 	}
@@ -268,24 +268,24 @@ func (all results) draw(base string) error {
 	}
 	slices.SortStableFunc(d.Rows, func(a, b plot.DotRow) int { return cmp.Compare(a.Mean, b.Mean) })
 	critical := compare.CriticalDifference(len(d.Rows), len(table1.sets), 0.05)
-	last := 0
+	final := 0
 	d.Title = fmt.Sprintf("what a bar joins differs by less than %.1f ranks", critical)
 	for i, r := range d.Rows {
 		end := i
 		for end+1 < len(d.Rows) && d.Rows[end+1].Mean-r.Mean < critical {
 			end++
 		}
-		if end > max(i, last) {
+		if end > max(i, final) {
 			d.Bars = append(d.Bars, [2]int{i, end})
-			last = end
+			final = end
 		}
 	}
 	return plot.Save(base, 1, d)
 }
 
 // pairs says which of the ranked methods differ in their mean over the sets, for all pairs.
-func (all results) pairs() *table.Table {
-	ranks, _ := all.rank(table1.sets)
+func (outcomes results) pairs() *table.Table {
+	ranks, _ := outcomes.rank(table1.sets)
 	type scored struct {
 		row
 		mean float64
@@ -296,7 +296,7 @@ func (all results) pairs() *table.Table {
 			x := scored{row: r}
 			for _, set := range table1.sets {
 				x.mean += stat.Mean(
-					all[cell{set, r.method, protocol}].PerSeed, nil,
+					outcomes[cell{set, r.method, protocol}].PerSeed, nil,
 				) / float64(len(table1.sets))
 			}
 			list = append(list, x)
@@ -308,7 +308,7 @@ func (all results) pairs() *table.Table {
 		for _, b := range list[:i] {
 			var bySet []compare.Difference
 			for _, set := range table1.sets {
-				bySet = append(bySet, compare.Seeds(all.paired(set, b.method, a.method, protocol)))
+				bySet = append(bySet, compare.Seeds(outcomes.paired(set, b.method, a.method, protocol)))
 			}
 			differences = append(differences, compare.Mean(bySet))
 		}
@@ -340,31 +340,31 @@ func (all results) pairs() *table.Table {
 
 // differences are SpecMatch-CL minus InfoNCE on the sets where both have two seeds in
 // common under all protocols; nil if there are none.
-func (all results) differences(s sheet, protocols ...string) *table.Table {
-	both := []string{method.InfoNCE, method.SpecMatch}
+func (outcomes results) differences(s sheet, protocols ...string) *table.Table {
+	methods := []string{method.InfoNCE, method.SpecMatch}
 	sets := slices.DeleteFunc(slices.Clone(s.sets), func(set string) bool {
 		return slices.ContainsFunc(protocols, func(protocol string) bool {
-			seeds, _ := all.paired(set, both[0], both[1], protocol)
+			seeds, _ := outcomes.paired(set, methods[0], methods[1], protocol)
 			return len(seeds) < 2
 		})
 	})
-	g := grid.New(run.Row{}, sets, both, protocols, method.Title)
+	g := grid.New(run.Row{}, sets, methods, protocols, method.Title)
 	for _, protocol := range protocols {
 		for _, set := range sets {
-			a, b := all.paired(set, both[0], both[1], protocol)
+			a, b := outcomes.paired(set, methods[0], methods[1], protocol)
 			for i := range a {
-				g.Add(set, both[0], protocol, grid.Result{Value: a[i]})
-				g.Add(set, both[1], protocol, grid.Result{Value: b[i]})
+				g.Add(set, methods[0], protocol, grid.Result{Value: a[i]})
+				g.Add(set, methods[1], protocol, grid.Result{Value: b[i]})
 			}
 		}
 	}
-	return g.Differences(both[0], both[1])
+	return g.Differences(methods[0], methods[1])
 }
 
 // graph is the analysis of unsupervised/results/graph.md: graphs of similarities minus
 // the teacher without one, then all arms minus InfoNCE, each group corrected by Holm
 // within its set. It is nil unless the arms have run on both sets.
-func (all results) graph() *table.Table {
+func (outcomes results) graph() *table.Table {
 	groups := [][][2]string{
 		{{method.EMABatch, method.EMA}, {method.EMAMemory, method.EMA}},
 		{{method.EMA, method.InfoNCE}, {method.EMABatch, method.InfoNCE}, {method.EMAMemory, method.InfoNCE}},
@@ -379,7 +379,7 @@ func (all results) graph() *table.Table {
 		for _, set := range graphSets {
 			var differences []compare.Difference
 			for _, pair := range group {
-				d := compare.Seeds(all.paired(set, pair[0], pair[1], graphProtocol))
+				d := compare.Seeds(outcomes.paired(set, pair[0], pair[1], graphProtocol))
 				if d.N < 2 {
 					return nil
 				}

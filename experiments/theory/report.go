@@ -27,12 +27,12 @@ type group struct {
 }
 
 func (x *experiment) groups(runs []*training.Run, outcomes []outcome) [][]group {
-	var all []group
+	var groups []group
 	for i := 0; i < len(runs); i += x.Recipe.Seeds { // which runs have innermost
 		end := i + x.Recipe.Seeds
-		all = append(all, group{runs[i].Dataset, runs[i].Method, runs[i:end], outcomes[i:end]})
+		groups = append(groups, group{runs[i].Dataset, runs[i].Method, runs[i:end], outcomes[i:end]})
 	}
-	return slices.Collect(slices.Chunk(all, len(methods)))
+	return slices.Collect(slices.Chunk(groups, len(methods)))
 }
 
 // at returns a quantity of every seed at a checkpoint, for the i-th similarity graph.
@@ -174,7 +174,7 @@ func (x *experiment) addUniformity(t *table.Table, g group) {
 	for i, graph := range x.graphs() {
 		mean := func(name string) table.Cell { return table.Number(g.last(i, name), 3) }
 		bounds := g.all(i, "right_4.3") // where two draws or more are connected
-		vacuous := floats.Count(func(right float64) bool { return right >= 0 }, bounds)
+		vacuous := floats.Count(func(bound float64) bool { return bound >= 0 }, bounds)
 		t.Add(
 			x.label(g.method)+", "+graph.name, share(g.total(i, "connected"), g.total(i, "draws")),
 			mean("expected_loss_g"), mean("mu2"), mean("lambda_bar"), mean("unif"), mean("direct"),

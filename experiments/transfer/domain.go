@@ -156,13 +156,13 @@ func (x *experiment) openDomain(ctx context.Context, stderr io.Writer) (domain, 
 	}
 	if n := x.source.Size; n > 0 && n < len(d.corpus) {
 		order := dataset.Permutation(nil, len(d.corpus), random.Stream(0, purposeCorpus, 0, 0))
-		all := d
+		whole := d
 		d.corpus = make([]*graph.Graph, n)
 		d.smiles = nil
 		for i, k := range order[:n] {
-			d.corpus[i] = all.corpus[k]
-			if all.smiles != nil {
-				d.smiles = append(d.smiles, all.smiles[k])
+			d.corpus[i] = whole.corpus[k]
+			if whole.smiles != nil {
+				d.smiles = append(d.smiles, whole.smiles[k])
 			}
 		}
 	}

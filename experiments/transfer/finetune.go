@@ -29,17 +29,17 @@ const (
 )
 
 // tunings lists the second half of the experiment, and its units.
-func (x *experiment) tunings() (all []*tuning, list []run.Unit[finetune.Result]) {
+func (x *experiment) tunings() (tunings []*tuning, list []run.Unit[finetune.Result]) {
 	for _, set := range x.domain.sets {
 		for _, method := range x.Methods.Names {
 			for s := range x.Recipe.Seeds {
 				t := &tuning{set: set, method: method, seed: x.Recipe.FirstSeed + s}
-				all = append(all, t)
+				tunings = append(tunings, t)
 				list = append(list, x.unit(t))
 			}
 		}
 	}
-	return all, list
+	return tunings, list
 }
 
 func (x *experiment) unit(t *tuning) run.Unit[finetune.Result] {

@@ -64,8 +64,8 @@ func NewAtomMasking(
 }
 
 // newOutput returns a linear layer that is initialised as PyTorch does it by default.
-func newOutput(be backend.Backend, in, out int, rng *rand.Rand) *nn.Linear {
-	l := nn.NewLinear(be, "pretext.output", in, out, nn.KaimingUniform, rng)
+func newOutput(be backend.Backend, width, out int, rng *rand.Rand) *nn.Linear {
+	l := nn.NewLinear(be, "pretext.output", width, out, nn.KaimingUniform, rng)
 	l.ResetBias(be, rng)
 	return l
 }
@@ -73,20 +73,20 @@ func newOutput(be backend.Backend, in, out int, rng *rand.Rand) *nn.Linear {
 // Loss implements [Task].
 func (m *NodeMasking) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *autodiff.Var {
 	var nodes []int32
-	var want []int
+	var classes []int
 	for g := range b.Graphs() {
 		n := int(b.GraphPtr[g+1] - b.GraphPtr[g])
 		for _, k := range sample(rng, n, masked(n)) {
 			i := b.GraphPtr[g] + int32(k)
 			nodes = append(nodes, i)
-			want = append(want, int(m.Class(b.X.Category[i])))
+			classes = append(classes, int(m.Class(b.X.Category[i])))
 			b.X.Category[i] = m.Mask
 		}
 	}
 	if len(nodes) == 0 {
 		return nil
 	}
-	return nn.CrossEntropy(m.Output.Forward(m.Nodes(gnn.NewBatch(t, b), nn.Train).GatherRows(nodes)), want)
+	return nn.CrossEntropy(m.Output.Forward(m.Nodes(gnn.NewBatch(t, b), nn.Train).GatherRows(nodes)), classes)
 }
 
 // Parameters returns the encoder's and the output's.
@@ -116,8 +116,8 @@ func NewEdgeMasking(be backend.Backend, e gnn.NodeEncoder, width int, rng *rand.
 
 // Loss implements [Task].
 func (m *EdgeMasking) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *autodiff.Var {
-	var from, to []int32
-	var want []int
+	var tails, heads []int32
+	var classes []int
 	type entry struct{ index, i, j int32 } // Adj[index] = j in the row of i
 	var edges []entry
 	for g := range b.Graphs() {
@@ -134,9 +134,9 @@ func (m *EdgeMasking) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *au
 		}
 		for _, k := range sample(rng, len(edges), masked(len(edges))) {
 			e := edges[k]
-			from = append(from, e.i)
-			to = append(to, e.j)
-			want = append(want, firstChannel(b.EdgeLabel[e.index]))
+			tails = append(tails, e.i)
+			heads = append(heads, e.j)
+			classes = append(classes, firstChannel(b.EdgeLabel[e.index]))
 			b.EdgeLabel[e.index] = edgeMask
 			for r := b.Ptr[e.j]; r < b.Ptr[e.j+1]; r++ {
 				if b.Adj[r] == e.i {
@@ -145,11 +145,11 @@ func (m *EdgeMasking) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *au
 			}
 		}
 	}
-	if len(from) == 0 {
+	if len(tails) == 0 {
 		return nil
 	}
 	h := m.Nodes(gnn.NewBatch(t, b), nn.Train)
-	return nn.CrossEntropy(m.Output.Forward(h.GatherRows(from).Add(h.GatherRows(to))), want)
+	return nn.CrossEntropy(m.Output.Forward(h.GatherRows(tails).Add(h.GatherRows(heads))), classes)
 }
 
 // firstChannel returns the lowest bit of a label, 0 if none is set.

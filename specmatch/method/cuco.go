@@ -124,11 +124,11 @@ func (c *curriculum) Begin(ctx context.Context, epoch int) (err error) {
 	defer buffers.Restore()
 	t := autodiff.NewInference(c.be)
 	defer t.Reset()
-	at := 0
+	row := 0
 	for samples, b := range c.all.Epoch(ctx, epoch) {
 		h := c.model.Encoder.Forward(gnn.NewBatch(t, b), nn.Train).L2Normalize()
-		c.be.CopyBlock(c.memory, at, 0, h.Value(), 0, 0, h.Rows(), h.Cols())
-		at += len(samples)
+		c.be.CopyBlock(c.memory, row, 0, h.Value(), 0, 0, h.Rows(), h.Cols())
+		row += len(samples)
 		t.Reset()
 	}
 	return ctx.Err()

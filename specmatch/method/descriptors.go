@@ -95,22 +95,22 @@ func NewPrediction(be backend.Backend, e gnn.Encoder, targets []*Targets, rng *r
 // Loss returns the loss [1×1] of a batch of the graphs with these numbers.
 func (p *Prediction) Loss(b *graph.Batch, samples []int, t *autodiff.Tape) *autodiff.Var {
 	h := p.Forward(gnn.NewBatch(t, b), nn.Train)
-	var all []*autodiff.Var
+	var losses []*autodiff.Var
 	for k, targets := range p.Targets {
 		d := p.Outputs[k].Forward(h).Sub(t.Matrix(len(samples), len(targets.mean), targets.rows(samples)))
 		beyond := d.Abs().Shift(-1).ReLU()
-		all = append(all, d.Square().Sub(beyond.Square()).Mean().Scale(0.5))
+		losses = append(losses, d.Square().Sub(beyond.Square()).Mean().Scale(0.5))
 	}
-	return autodiff.ConcatRows(all...).Sum()
+	return autodiff.ConcatRows(losses...).Sum()
 }
 
 // Parameters returns the encoder's and the outputs'.
 func (p *Prediction) Parameters() []*autodiff.Param {
-	all := p.Encoder.Parameters()
+	params := p.Encoder.Parameters()
 	for _, o := range p.Outputs {
-		all = append(all, o.Parameters()...)
+		params = append(params, o.Parameters()...)
 	}
-	return all
+	return params
 }
 
 // maxTarget is the largest size of a standardised target.
@@ -187,9 +187,9 @@ func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 // rows returns the targets [n×numbers] of graphs, standardised and bounded.
 func (t *Targets) rows(samples []int) []float64 {
 	width := len(t.mean)
-	all := make([]float64, len(samples)*width)
-	for at, i := range samples {
-		row := all[at*width : (at+1)*width]
+	rows := make([]float64, len(samples)*width)
+	for n, i := range samples {
+		row := rows[n*width : (n+1)*width]
 		for k := range row {
 			row[k] = t.standard(k, 0)
 		}
@@ -198,7 +198,7 @@ func (t *Targets) rows(samples []int) []float64 {
 			row[k] = t.standard(k, float64(t.value[e]))
 		}
 	}
-	return all
+	return rows
 }
 
 func (t *Targets) standard(k int, v float64) float64 {
@@ -256,11 +256,11 @@ func (s Setup) describe() ([]*Targets, error) {
 			})
 		}
 		wg.Wait()
-		for i, of := range rows {
+		for i, kinds := range rows {
 			if failed[i] != nil {
 				return nil, fmt.Errorf("method: graph %d: %w", lo+i, failed[i])
 			}
-			for k, row := range of {
+			for k, row := range kinds {
 				if k == len(targets) {
 					targets = append(targets, &Targets{ptr: []int{0}})
 				}

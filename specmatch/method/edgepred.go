@@ -34,40 +34,40 @@ func NewEdgePrediction(e gnn.NodeEncoder) *EdgePrediction { return &EdgePredicti
 
 // Loss implements [Task].
 func (p *EdgePrediction) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *autodiff.Var {
-	var from, to, noFrom, noTo []int32
+	var tails, heads, noFrom, noTo []int32
 	for g := range b.Graphs() {
 		lo, hi := b.GraphPtr[g], b.GraphPtr[g+1]
-		edges := len(from)
+		edges := len(tails)
 		for i := lo; i < hi; i++ {
 			for _, j := range b.Adj[b.Ptr[i]:b.Ptr[i+1]] {
 				if j < i {
-					from, to = append(from, j), append(to, i)
+					tails, heads = append(tails, j), append(heads, i)
 				}
 			}
 		}
-		edges = len(from) - edges
+		edges = len(tails) - edges
 		if edges == 0 {
 			continue
 		}
-		seen := map[[2]int32]bool{}
+		drawn := map[[2]int32]bool{}
 		for range 10 * edges {
 			i, j := lo+rng.Int32N(hi-lo), lo+rng.Int32N(hi-lo)
-			if i == j || seen[[2]int32{min(i, j), max(i, j)}] || hasEdge(b, i, j) || hasEdge(b, j, i) {
+			if i == j || drawn[[2]int32{min(i, j), max(i, j)}] || hasEdge(b, i, j) || hasEdge(b, j, i) {
 				continue
 			}
-			seen[[2]int32{min(i, j), max(i, j)}] = true
+			drawn[[2]int32{min(i, j), max(i, j)}] = true
 			noFrom = append(noFrom, i)
 			noTo = append(noTo, j)
-			if len(seen) == edges {
+			if len(drawn) == edges {
 				break
 			}
 		}
 	}
-	if len(from) == 0 {
+	if len(tails) == 0 {
 		return nil
 	}
 	h := p.Nodes(gnn.NewBatch(t, b), nn.Train)
-	loss := isTrue(rowDots(h.GatherRows(from), h.GatherRows(to)))
+	loss := isTrue(rowDots(h.GatherRows(tails), h.GatherRows(heads)))
 	if len(noFrom) > 0 {
 		loss = loss.Add(isFalse(rowDots(h.GatherRows(noFrom), h.GatherRows(noTo))))
 	}

@@ -79,19 +79,19 @@ func (r *remembering) remember(t *autodiff.Var, samples []int) {
 // setGraph is the term of [emaMemory].
 func (r *remembering) setGraph(u1, u2, t *autodiff.Var, samples []int) *autodiff.Var {
 	r.remember(t, samples)
-	var others []int32
-	own := make([]bool, r.memory.Rows)
+	var outside []int32
+	inBatch := make([]bool, r.memory.Rows)
 	for _, n := range samples {
-		own[n] = true
+		inBatch[n] = true
 	}
-	for n := range own {
-		if !own[n] {
-			others = append(others, int32(n))
+	for n := range inBatch {
+		if !inBatch[n] {
+			outside = append(outside, int32(n))
 		}
 	}
 	c := candidates{own: t}
-	if len(others) > 0 {
-		c.further = t.Tape().Const(r.memory).GatherRows(others)
+	if len(outside) > 0 {
+		c.further = t.Tape().Const(r.memory).GatherRows(outside)
 	}
 	w := newWalk(t, c)
 	return w.divergence(u1, c, w.mean).Add(w.divergence(u2, c, w.mean))

@@ -53,8 +53,8 @@ func (m *Autoencoder) Loss(b *graph.Batch, t *autodiff.Tape, _ *rand.Rand) *auto
 func reconstruction(z *autodiff.Var, b *graph.Batch) *autodiff.Var {
 	// -ln(1-σ(s)) = softplus(s) for all pairs, and -ln σ(s) = softplus(s) - s for those
 	// with an edge. The diagonal is put so low that its part is 0.
-	var all []*autodiff.Var
-	var from, to []int32
+	var terms []*autodiff.Var
+	var tails, heads []int32
 	var weights []float64 // of the edges' products
 	for g := range b.Graphs() {
 		lo, hi := b.GraphPtr[g], b.GraphPtr[g+1]
@@ -63,24 +63,24 @@ func reconstruction(z *autodiff.Var, b *graph.Batch) *autodiff.Var {
 		}
 		part := z.SliceRows(int(lo), int(hi))
 		share := 1 / (float64(hi-lo) * float64(hi-lo-1))
-		all = append(all, part.MatMulT(part).FillDiagonal(never).Softplus().Sum().Scale(share))
+		terms = append(terms, part.MatMulT(part).FillDiagonal(never).Softplus().Sum().Scale(share))
 		for i := lo; i < hi; i++ {
 			for _, j := range slices.Compact(slices.Clone(b.Adj[b.Ptr[i]:b.Ptr[i+1]])) {
 				if i != j {
-					from = append(from, i)
-					to = append(to, j)
+					tails = append(tails, i)
+					heads = append(heads, j)
 					weights = append(weights, share)
 				}
 			}
 		}
 	}
-	loss := autodiff.ConcatRows(all...).Sum()
-	if len(from) > 0 {
-		loss = loss.Sub(rowDots(z.GatherRows(from), z.GatherRows(to)).Dot(z.Tape().Matrix(
+	loss := autodiff.ConcatRows(terms...).Sum()
+	if len(tails) > 0 {
+		loss = loss.Sub(rowDots(z.GatherRows(tails), z.GatherRows(heads)).Dot(z.Tape().Matrix(
 			len(weights), 1, weights,
 		)))
 	}
-	return loss.Scale(1 / float64(len(all)))
+	return loss.Scale(1 / float64(len(terms)))
 }
 
 // never is a logit whose softplus is 0 in either precision.

@@ -77,26 +77,26 @@ func (m *FeatureMasking) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) 
 		return nil
 	}
 	token := int((1 - m.Replace) * float64(len(hidden)))
-	other := int(m.Replace * float64(len(hidden)))
-	from := make([]int32, n) // whose features a node shows
-	seen := make([]float64, n)
+	replaced := int(m.Replace * float64(len(hidden)))
+	source := make([]int32, n) // whose features a node shows
+	unmasked := make([]float64, n)
 	visible := make([]float64, n)
 	hides := make([]float64, n)
-	for i := range from {
-		from[i], seen[i], visible[i] = int32(i), 1, 1
+	for i := range source {
+		source[i], unmasked[i], visible[i] = int32(i), 1, 1
 	}
 	for _, i := range hidden {
 		visible[i] = 0
 	}
 	for _, i := range hidden[:token] {
-		seen[i], hides[i] = 0, 1
+		unmasked[i], hides[i] = 0, 1
 	}
-	for _, i := range hidden[len(hidden)-other:] {
-		from[i] = rng.Int32N(int32(n))
+	for _, i := range hidden[len(hidden)-replaced:] {
+		source[i] = rng.Int32N(int32(n))
 	}
 	batch := gnn.NewBatch(t, b)
 	x := batch.Features()
-	shown := x.GatherRows(from).MulCol(t.Matrix(n, 1, seen)).Add(t.Matrix(n, 1, hides).MatMul(
+	shown := x.GatherRows(source).MulCol(t.Matrix(n, 1, unmasked)).Add(t.Matrix(n, 1, hides).MatMul(
 		t.Param(m.Token),
 	))
 	batch.SetFeatures(shown)

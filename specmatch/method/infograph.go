@@ -81,9 +81,9 @@ func (m *InfoGraph) Loss(b *graph.Batch, t *autodiff.Tape, _ *rand.Rand) *autodi
 func jensenShannon(local, global *autodiff.Var, ptr *backend.Indices) *autodiff.Var {
 	n := float64(local.Rows())
 	b := float64(global.Rows())
-	own := rowDots(local, global.SegmentExpand(ptr, local.Rows()))
-	others := local.MatMulT(global).Softplus().Sum().Sub(own.Softplus().Sum())
-	return others.Scale(1 / (n * (b - 1))).Add(isTrue(own)).Shift(-2 * math.Ln2)
+	inside := rowDots(local, global.SegmentExpand(ptr, local.Rows()))
+	outside := local.MatMulT(global).Softplus().Sum().Sub(inside.Softplus().Sum())
+	return outside.Scale(1 / (n * (b - 1))).Add(isTrue(inside)).Shift(-2 * math.Ln2)
 }
 
 // Parameters returns the encoder's and the heads'.

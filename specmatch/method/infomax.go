@@ -63,9 +63,9 @@ func (m *Infomax) Loss(b *graph.Batch, t *autodiff.Tape, _ *rand.Rand) *autodiff
 	batch := gnn.NewBatch(t, b)
 	h := m.Nodes(batch, nn.Train)
 	s := gnn.GlobalMeanPool(h, batch).Sigmoid().MatMul(t.Param(m.W))
-	other := s.GatherRows(shifted(b.Graphs()))
+	negatives := s.GatherRows(shifted(b.Graphs()))
 	return isTrue(rowDots(h, s.SegmentExpand(batch.GraphPtr, h.Rows()))).Add(isFalse(rowDots(
-		h, other.SegmentExpand(batch.GraphPtr, h.Rows()),
+		h, negatives.SegmentExpand(batch.GraphPtr, h.Rows()),
 	)))
 }
 

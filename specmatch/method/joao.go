@@ -124,7 +124,7 @@ var joaoOps = [...]augment.Op{augment.DropN, augment.PermE, augment.Sub, augment
 
 // joaoView returns the augmentation op of the graphs of a setup.
 func (s Setup) joaoView(op augment.Op) (augment.Augmentation, error) {
-	if own := s.Encoder.In == 0; own && op == augment.MaskN {
+	if categories := s.Encoder.In == 0; categories && op == augment.MaskN {
 		mask := int32(proteinMask)
 		if s.Encoder.Kind == gnn.KindChemGIN {
 			c, err := feature.ByName(s.Encoder.Atoms)
@@ -222,11 +222,11 @@ func newJoint(s Setup, e gnn.Encoder, heads []*nn.MLP) (*joint, error) {
 }
 
 func (j *joint) Parameters() []*autodiff.Param {
-	all := j.encoder.Parameters()
+	params := j.encoder.Parameters()
 	for _, h := range j.heads {
-		all = append(all, h.Parameters()...)
+		params = append(params, h.Parameters()...)
 	}
-	return all
+	return params
 }
 
 func (j *joint) Buffers() []*nn.Buffer { return j.encoder.Buffers() }
@@ -259,17 +259,17 @@ func (j *joint) Epoch(ctx context.Context, epoch int) iter.Seq2[[]int, *graph.Ba
 // draw returns i with probability p_i.
 func draw(p []float64, rng *rand.Rand) int {
 	u := rng.Float64()
-	last := 0
+	index := 0
 	for i, v := range p {
 		if v > 0 {
-			last = i
+			index = i
 			u -= v
 			if u < 0 {
 				return i
 			}
 		}
 	}
-	return last // where the sum is rounded below 1
+	return index // where the sum is rounded below 1
 }
 
 // Step implements [train.Learner]. A batch of one graph has no negatives.
@@ -301,15 +301,15 @@ func (j *joint) project(h *autodiff.Var, samples []int) *autodiff.Var {
 	}
 	var parts []*autodiff.Var
 	place := make([]int32, 2*n) // of every row among the parts
-	at := int32(0)
-	for k, of := range rows {
-		if len(of) == 0 {
+	next := int32(0)
+	for k, indices := range rows {
+		if len(indices) == 0 {
 			continue
 		}
-		parts = append(parts, j.heads[k].Forward(h.GatherRows(of)))
-		for _, r := range of {
-			place[r] = at
-			at++
+		parts = append(parts, j.heads[k].Forward(h.GatherRows(indices)))
+		for _, r := range indices {
+			place[r] = next
+			next++
 		}
 	}
 	return autodiff.ConcatRows(parts...).GatherRows(place)
@@ -374,9 +374,9 @@ func (j *joint) measure(ctx context.Context, epoch int) ([]float64, error) {
 			if n := len(samples); n > 1 {
 				z := j.project(j.encoder.Forward(gnn.NewBatch(t, b), nn.Train), samples).Value()
 				for v := range views {
-					if of := &views[v][a[v]]; len(*of) == batches {
-						*of = append(*of, j.be.Alloc(n, z.Cols))
-						j.be.CopyBlock((*of)[batches], 0, 0, z, v*n, 0, n, z.Cols)
+					if projections := &views[v][a[v]]; len(*projections) == batches {
+						*projections = append(*projections, j.be.Alloc(n, z.Cols))
+						j.be.CopyBlock((*projections)[batches], 0, 0, z, v*n, 0, n, z.Cols)
 					}
 				}
 				t.Reset()

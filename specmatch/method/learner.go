@@ -29,9 +29,9 @@ type Learner struct {
 // in the form that the method trains it on. The error is that of ctx or of a device
 // that failed.
 func (l *Learner) Embed(ctx context.Context, graphs []*graph.Graph) ([]float64, error) {
-	form := augment.Identity{SelfLoops: l.SelfLoops}
+	identity := augment.Identity{SelfLoops: l.SelfLoops}
 	ws := new(augment.Workspace)
-	collate := func(b *graph.Batch, g *graph.Graph) { form.Append(b, g, nil, ws) }
+	collate := func(b *graph.Batch, g *graph.Graph) { identity.Append(b, g, nil, ws) }
 	return gnn.Embed(ctx, l.setup.Backend, l.Model.Encoder, graphs, collate)
 }
 

@@ -190,8 +190,8 @@ func (r Recipe) String() string {
 func Recipes(r Regime, names []string) string {
 	var parts []string
 	for _, m := range All(r) {
-		if own := m.Recipe[r]; own != (Recipe{}) && slices.Contains(names, m.Name) {
-			parts = append(parts, m.Title+": "+own.String())
+		if recipe := m.Recipe[r]; recipe != (Recipe{}) && slices.Contains(names, m.Name) {
+			parts = append(parts, m.Title+": "+recipe.String())
 		}
 	}
 	return strings.Join(parts, "; ")
@@ -241,26 +241,26 @@ func init() {
 }
 
 // Settings returns the settings that some of the methods read, each once, in the order of tables.
-func Settings(methods []*Method, r Regime) (all []setting.Setting) {
+func Settings(methods []*Method, r Regime) (settings []setting.Setting) {
 	for _, m := range methods {
 		for _, s := range m.Reads(Setup{Regime: r}) {
-			if !slices.Contains(all, s) {
-				all = append(all, s)
+			if !slices.Contains(settings, s) {
+				settings = append(settings, s)
 			}
 		}
 	}
-	return all
+	return settings
 }
 
 // All returns the methods for a regime, in the order of tables.
 func All(r Regime) []*Method {
-	var all []*Method
+	var list []*Method
 	for _, m := range methods {
 		if slices.Contains(m.Regimes, r) {
-			all = append(all, m)
+			list = append(list, m)
 		}
 	}
-	return all
+	return list
 }
 
 // Names returns the names of [All].
@@ -307,10 +307,10 @@ func New(name string, s Setup) (*Learner, error) {
 
 // Differences returns the defaults of settings in a regime, by name, where they differ from those
 // in another one.
-func Differences(from, to Regime) map[string]string {
+func Differences(base, regime Regime) map[string]string {
 	differences := map[string]string{}
-	for _, s := range Settings(methods, from) {
-		a, b := s.Default(string(from)), s.Default(string(to))
+	for _, s := range Settings(methods, base) {
+		a, b := s.Default(string(base)), s.Default(string(regime))
 		if a != b {
 			differences[s.Name()] = fmt.Sprint(b)
 		}

@@ -144,9 +144,9 @@ func (m *multiScale) Step(b train.Batch) (train.Metrics, error) {
 
 // views returns the projections of the four views of a batch.
 func (m *multiScale) views(b *gnn.Batch) (z [4]*autodiff.Var) {
-	_, all := m.model.Forward(b, nn.Train)
+	_, projections := m.model.Forward(b, nn.Train)
 	for v := range z {
-		z[v] = all.SliceRows(int(b.Host.ViewPtr[v]), int(b.Host.ViewPtr[v+1]))
+		z[v] = projections.SliceRows(int(b.Host.ViewPtr[v]), int(b.Host.ViewPtr[v+1]))
 	}
 	return z
 }
@@ -196,13 +196,13 @@ type critic struct {
 
 func newCritic(be backend.Backend, d int, rng *rand.Rand) *critic {
 	c := &critic{last: nn.NewMLP(be, "critic.last", []int{4 * d, 4 * d, 1}, nn.XavierUniform, rng)}
-	in := 2 * d
+	width := 2 * d
 	for k := range 5 {
 		c.layers = append(c.layers, nn.NewLinear(
-			be, fmt.Sprintf("critic.layers.%d", k), in, 4*d, nn.XavierUniform, rng,
+			be, fmt.Sprintf("critic.layers.%d", k), width, 4*d, nn.XavierUniform, rng,
 		))
 		c.norms = append(c.norms, nn.NewBatchNorm(be, fmt.Sprintf("critic.norms.%d", k), 4*d))
-		in = 4 * d
+		width = 4 * d
 	}
 	return c
 }
@@ -244,16 +244,16 @@ func (c *critic) freeze(frozen bool) {
 }
 
 // Parameters returns those of the layers, layer by layer, and of the last two.
-func (c *critic) Parameters() (all []*autodiff.Param) {
+func (c *critic) Parameters() (params []*autodiff.Param) {
 	for k := range c.layers {
-		all = append(all, parameters(c.layers[k], c.norms[k])...)
+		params = append(params, parameters(c.layers[k], c.norms[k])...)
 	}
-	return append(all, c.last.Parameters()...)
+	return append(params, c.last.Parameters()...)
 }
 
-func (c *critic) Buffers() (all []*nn.Buffer) {
+func (c *critic) Buffers() (buffers []*nn.Buffer) {
 	for _, n := range c.norms {
-		all = append(all, n.Buffers()...)
+		buffers = append(buffers, n.Buffers()...)
 	}
-	return all
+	return buffers
 }

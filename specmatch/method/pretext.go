@@ -29,19 +29,19 @@ type Task interface {
 }
 
 // parameters returns those of modules, one after another.
-func parameters(modules ...nn.Module) (all []*autodiff.Param) {
+func parameters(modules ...nn.Module) (params []*autodiff.Param) {
 	for _, m := range modules {
-		all = append(all, m.Parameters()...)
+		params = append(params, m.Parameters()...)
 	}
-	return all
+	return params
 }
 
 // buffers returns those of modules, one after another.
-func buffers(modules ...nn.Module) (all []*nn.Buffer) {
+func buffers(modules ...nn.Module) (list []*nn.Buffer) {
 	for _, m := range modules {
-		all = append(all, m.Buffers()...)
+		list = append(list, m.Buffers()...)
 	}
-	return all
+	return list
 }
 
 // newPretext returns the learner of a task on graphs as they are. The task draws

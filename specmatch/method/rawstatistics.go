@@ -49,10 +49,10 @@ type rawBatch struct {
 }
 
 // of returns the samples of graphs in a form, until the next call.
-func (r *rawBatch) of(graphs []*graph.Graph, samples []int, form augment.Identity) *graph.Batch {
+func (r *rawBatch) of(graphs []*graph.Graph, samples []int, identity augment.Identity) *graph.Batch {
 	r.batch.Reset(graphs[samples[0]].X.Width)
 	for _, i := range samples {
-		form.Append(&r.batch, graphs[i], nil, &r.ws)
+		identity.Append(&r.batch, graphs[i], nil, &r.ws)
 	}
 	r.batch.EndView()
 	return &r.batch

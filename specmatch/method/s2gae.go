@@ -68,46 +68,46 @@ func (m *ArcMasking) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *aut
 	for _, k := range sample(rng, len(b.Adj), int(m.Share*float64(len(b.Adj)))) {
 		hide[k] = true
 	}
-	var to, from, noTo, noFrom []int32
-	kept := *b // the encoder sees what is left of the arcs
-	kept.Ptr = []int32{0}
-	kept.Adj = nil
-	kept.EdgeLabel = nil
-	kept.Asymmetric = true
-	kept.Constant = false
+	var heads, tails, noTo, noFrom []int32
+	remaining := *b // the encoder sees what is left of the arcs
+	remaining.Ptr = []int32{0}
+	remaining.Adj = nil
+	remaining.EdgeLabel = nil
+	remaining.Asymmetric = true
+	remaining.Constant = false
 	for g := range b.Graphs() {
 		lo, hi := b.GraphPtr[g], b.GraphPtr[g+1]
 		for i := lo; i < hi; i++ {
 			for k := b.Ptr[i]; k < b.Ptr[i+1]; k++ {
 				if !hide[k] {
-					kept.Adj = append(kept.Adj, b.Adj[k])
+					remaining.Adj = append(remaining.Adj, b.Adj[k])
 					continue
 				}
-				to = append(to, i)
-				from = append(from, b.Adj[k])
+				heads = append(heads, i)
+				tails = append(tails, b.Adj[k])
 				noTo = append(noTo, lo+rng.Int32N(hi-lo))
 				noFrom = append(noFrom, lo+rng.Int32N(hi-lo))
 			}
-			kept.Ptr = append(kept.Ptr, int32(len(kept.Adj)))
+			remaining.Ptr = append(remaining.Ptr, int32(len(remaining.Adj)))
 		}
 	}
-	if len(to) == 0 {
+	if len(heads) == 0 {
 		return nil
 	}
-	h := m.Nodes(gnn.NewBatch(t, &kept), nn.Train)
+	h := m.Nodes(gnn.NewBatch(t, &remaining), nn.Train)
 	var layers []*autodiff.Var
 	for w := h.Cols() / m.Layers; len(layers) < m.Layers; {
 		layers = append(layers, h.SliceCols(len(layers)*w, (len(layers)+1)*w))
 	}
-	return isTrue(m.logits(layers, to, from)).Add(isFalse(m.logits(layers, noTo, noFrom)))
+	return isTrue(m.logits(layers, heads, tails)).Add(isFalse(m.logits(layers, noTo, noFrom)))
 }
 
 // logits returns the decoder's [E×1] of pairs of nodes, from the layers' [N×width].
-func (m *ArcMasking) logits(layers []*autodiff.Var, to, from []int32) *autodiff.Var {
+func (m *ArcMasking) logits(layers []*autodiff.Var, heads, tails []int32) *autodiff.Var {
 	var a, b, parts []*autodiff.Var
 	for _, h := range layers {
-		a = append(a, h.GatherRows(to))
-		b = append(b, h.GatherRows(from))
+		a = append(a, h.GatherRows(heads))
+		b = append(b, h.GatherRows(tails))
 	}
 	for _, x := range a {
 		for _, y := range b {

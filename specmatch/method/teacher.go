@@ -131,9 +131,9 @@ func (l *taught) teach(t *autodiff.Tape, raw *graph.Batch) *autodiff.Var {
 }
 
 func (l *taught) follow() {
-	own := l.model.Parameters()
+	weights := l.model.Parameters()
 	for i, p := range l.teacher.Parameters() {
-		l.be.Axpby(p.Value, teacherDecay, p.Value, 1-teacherDecay, own[i].Value)
+		l.be.Axpby(p.Value, teacherDecay, p.Value, 1-teacherDecay, weights[i].Value)
 	}
 }
 
@@ -142,11 +142,11 @@ func (l *taught) Parameters() []*autodiff.Param { return l.model.Parameters() }
 // Buffers returns the model's and the teacher's weights. The teacher's running
 // statistics are not among them, because nothing reads them.
 func (l *taught) Buffers() []*nn.Buffer {
-	all := l.model.Buffers()
+	list := l.model.Buffers()
 	for _, p := range l.teacher.Parameters() {
-		all = append(all, nn.BufferOf(l.be, "teacher."+p.Name, p.Value))
+		list = append(list, nn.BufferOf(l.be, "teacher."+p.Name, p.Value))
 	}
-	return all
+	return list
 }
 
 func (l *taught) State() (nn.Module, any) {
@@ -159,14 +159,14 @@ type candidates struct{ own, further *autodiff.Var }
 
 // logits returns u·cᵀ/τ for both kinds of candidates, with -∞ where a graph meets
 // itself, and the column [n×1] of the logarithms of the row sums of exponentials.
-func (c candidates) logits(u *autodiff.Var, tau float64) (own, further, norm *autodiff.Var) {
+func (c candidates) logits(u *autodiff.Var, tau float64) (inBatch, further, norm *autodiff.Var) {
 	u = u.Scale(1 / tau)
-	own = u.MatMulT(c.own).FillDiagonal(math.Inf(-1))
+	inBatch = u.MatMulT(c.own).FillDiagonal(math.Inf(-1))
 	if c.further == nil {
-		return own, nil, own.LogSumExp()
+		return inBatch, nil, inBatch.LogSumExp()
 	}
 	further = u.MatMulT(c.further)
-	return own, further, autodiff.ConcatCols(own.LogSumExp(), further.LogSumExp()).LogSumExp()
+	return inBatch, further, autodiff.ConcatCols(inBatch.LogSumExp(), further.LogSumExp()).LogSumExp()
 }
 
 // walk is the teacher's random walk: row i is softmax(t_i·c_j/0.1) over the candidates.
@@ -178,8 +178,8 @@ type walk struct {
 
 // newWalk returns that of t [n×D] to c. All of it is constant.
 func newWalk(t *autodiff.Var, c candidates) walk {
-	own, further, norm := c.logits(t, teacherTemperature)
-	w := walk{own: own.SubCol(norm).Exp()}
+	inBatch, further, norm := c.logits(t, teacherTemperature)
+	w := walk{own: inBatch.SubCol(norm).Exp()}
 	if further != nil {
 		w.further = further.SubCol(norm).Exp()
 	}

@@ -37,11 +37,11 @@ func OneOf(choices ...string) Parser[string] {
 
 // or joins the choices: "a, b or c".
 func or(choices []string) string {
-	last := len(choices) - 1
-	if last < 1 {
+	end := len(choices) - 1
+	if end < 1 {
 		return strings.Join(choices, "")
 	}
-	return strings.Join(choices[:last], ", ") + " or " + choices[last]
+	return strings.Join(choices[:end], ", ") + " or " + choices[end]
 }
 
 // List accepts a comma-separated list of at least one element, none of them
@@ -117,9 +117,9 @@ func Positive(s string) (float64, error) {
 
 // Bool accepts true and false.
 func Bool(s string) (bool, error) {
-	on, err := strconv.ParseBool(s)
+	value, err := strconv.ParseBool(s)
 	if err != nil {
 		return false, errors.New("want true or false")
 	}
-	return on, nil
+	return value, nil
 }

@@ -61,7 +61,7 @@ func (v Values) Resolved(settings []Setting, kind string) (Values, error) {
 		resolved[s.Name()] = parsed
 	}
 	for _, name := range slices.Sorted(maps.Keys(v)) {
-		if _, known := resolved[name]; !known {
+		if _, declared := resolved[name]; !declared {
 			return nil, fmt.Errorf("there is no setting %q; the settings are %s",
 				name, strings.Join(slices.Sorted(maps.Keys(resolved)), ", "))
 		}

@@ -47,17 +47,17 @@ func contrast(z1, z2 []float64, n, d int, tau float64, aligned bool) float64 {
 	total := 0.0
 	for i := range 2 * n {
 		positive := (i + n) % (2 * n)
-		own := s.At(i, positive)
+		matched := s.At(i, positive)
 		if aligned {
-			own = 1
+			matched = 1
 		}
-		sum := math.Exp((own - 1) / tau) // similarities are at most 1: no overflow
+		sum := math.Exp((matched - 1) / tau) // similarities are at most 1: no overflow
 		for j, v := range s.RawRowView(i) {
 			if j != i && j != positive {
 				sum += math.Exp((v - 1) / tau)
 			}
 		}
-		total += math.Log(sum) - (own-1)/tau
+		total += math.Log(sum) - (matched-1)/tau
 	}
 	return total
 }

@@ -24,9 +24,9 @@ func Draws(
 	pairs int,
 	mode nn.Mode,
 ) (z [][]float64, d int, err error) {
-	kept := train.Keep(model)
-	defer kept.Free()
-	defer kept.Restore()
+	buffers := train.Keep(model)
+	defer buffers.Free()
+	defer buffers.Restore()
 	tape := autodiff.NewInference(be)
 	for k := range pairs {
 		var first, second []float64

@@ -111,10 +111,10 @@ func Uniformity(views []*View, t float64) (*UniformityBound, error) {
 		}
 	}
 	b.Unif = math.Log(potential)
-	right := func(lambda float64) float64 {
+	bound := func(lambda float64) float64 {
 		return a/(2*math.Sqrt2)*(1.5-b.Mu2)*math.Sqrt(b.LossG) - a/2*lambda*(1-b.Mu2)
 	}
-	b.Right, b.RightNonZero = right(b.LambdaBar), right(b.LambdaBarNonZero)
+	b.Right, b.RightNonZero = bound(b.LambdaBar), bound(b.LambdaBarNonZero)
 	return b, nil
 }
 

@@ -14,22 +14,22 @@ import (
 // Memory returns the memory in bytes that this process can have at most: that of the
 // machine, or of the control group that it runs in. It is +Inf on systems that do not say.
 func Memory() float64 {
-	have := math.Inf(1)
+	smallest := math.Inf(1)
 	for _, limit := range []memlimit.Provider{memlimit.FromSystem, memlimit.FromCgroup} {
 		if bytes, err := limit(); err == nil && bytes > 0 { // an error is: no limit
-			have = min(have, float64(bytes))
+			smallest = min(smallest, float64(bytes))
 		}
 	}
-	return have
+	return smallest
 }
 
 // MemoryFits returns an error unless need bytes fit into memory. A Go program cannot recover
 // from a failed allocation, so it should ask before it allocates what a user may have
 // chosen too large. The purpose names it in the message.
 func MemoryFits(purpose string, need float64) error {
-	if have := Memory(); need > have {
+	if available := Memory(); need > available {
 		return fmt.Errorf("%s needs about %s of memory, and this machine has %s",
-			purpose, size(need), size(have))
+			purpose, size(need), size(available))
 	}
 	return nil
 }

@@ -115,20 +115,20 @@ func (r *Recorded) Step(b *graph.Batch) (s *Stats, err error) {
 		asymmetric: b.Asymmetric,
 		aux:        beta > 0,
 	}
-	if known := r.steps[shape]; known != nil {
-		known.in.Load(b)
-		err = known.step.Replay()
-		r.last = known
+	if recorded := r.steps[shape]; recorded != nil {
+		recorded.in.Load(b)
+		err = recorded.step.Replay()
+		r.last = recorded
 	} else {
-		in := gnn.NewInputs(be, b, shape.nodes, shape.entries, r.reads)
+		inputs := gnn.NewInputs(be, b, shape.nodes, shape.entries, r.reads)
 		var step backend.Step
-		step, err = be.Capture(func() { r.run(in, shape.aux) })
+		step, err = be.Capture(func() { r.run(inputs, shape.aux) })
 		if err == nil {
-			r.last = &recordedStep{in, step}
+			r.last = &recordedStep{inputs, step}
 			r.steps[shape] = r.last
 		} else {
 			r.m.Tape.Reset()
-			in.Close()
+			inputs.Close()
 		}
 	}
 	if err != nil {
@@ -144,18 +144,18 @@ func (r *Recorded) Step(b *graph.Batch) (s *Stats, err error) {
 func (r *Recorded) Last() (s *Stats, err error) {
 	defer func() { r.err = cmp.Or(r.err, err) }()
 	defer backend.Recover(&err)
-	last := r.late
+	pending := r.late
 	r.late = nil
-	return last.arrived()
+	return pending.arrived()
 }
 
 // run is the step that is recorded. It runs on the device only.
-func (r *Recorded) run(in *gnn.Inputs, aux bool) {
+func (r *Recorded) run(inputs *gnn.Inputs, aux bool) {
 	m := r.m
 	be := m.Tape.Backend()
 	m.Tape.Reset()
 	nn.ZeroGrad(m.module)
-	l := r.losses(in.Batch(m.Tape), aux)
+	l := r.losses(inputs.Batch(m.Tape), aux)
 	loss := l.Main
 	be.CopyBlock(r.stats, 0, 0, l.Main.Value(), 0, 0, 1, 1)
 	if aux {

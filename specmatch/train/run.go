@@ -48,11 +48,11 @@ const reportEvery = 100 * time.Millisecond
 // the epochs before the checkpoint. each may be nil; if it returns an error, the run ends with
 // it. When ctx is cancelled the run ends after the present step and leaves a checkpoint. An
 // epoch in which no batch had anything to learn from is an error.
-func Run(ctx context.Context, l Learner, o Options, each func(Progress) error) (Progress, error) {
+func Run(ctx context.Context, l Learner, o Options, report func(Progress) error) (Progress, error) {
 	r := &runner{
 		l:     l,
 		o:     o,
-		each:  each,
+		each:  report,
 		saved: time.Now(),
 	}
 	if err := r.resume(); err != nil {

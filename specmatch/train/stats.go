@@ -99,7 +99,7 @@ func (m *Minimizer) probe(l Losses) *Probe {
 
 // gradient returns the gradient of loss with respect to all parameters, one after
 // another, and leaves the parameters without gradient.
-func (m *Minimizer) gradient(loss *autodiff.Var) (all []float64) {
+func (m *Minimizer) gradient(loss *autodiff.Var) (values []float64) {
 	if loss.NeedsGrad() {
 		m.Tape.Backward(loss)
 	}
@@ -108,10 +108,10 @@ func (m *Minimizer) gradient(loss *autodiff.Var) (all []float64) {
 		if p.HasGrad() {
 			p.Backend().Download(g, p.Grad)
 		}
-		all = append(all, g...)
+		values = append(values, g...)
 		p.ZeroGrad()
 	}
-	return all
+	return values
 }
 
 func (m *Minimizer) gradNorm() float64 {
@@ -168,9 +168,9 @@ func Keep(m nn.Module) *Kept {
 // Restore puts the values back.
 func (k *Kept) Restore() { k.copy(k.values, k.copies) }
 
-func (k *Kept) copy(to, from []*tensor.Tensor) {
-	for i, x := range from {
-		k.be.CopyBlock(to[i], 0, 0, x, 0, 0, x.Rows, x.Cols)
+func (k *Kept) copy(targets, sources []*tensor.Tensor) {
+	for i, x := range sources {
+		k.be.CopyBlock(targets[i], 0, 0, x, 0, 0, x.Rows, x.Cols)
 	}
 }
 

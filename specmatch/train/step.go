@@ -83,10 +83,10 @@ func (m *Minimizer) Step(probe bool, f func(aux bool) Losses) (s *Stats, err err
 	if s.Probe != nil && s.Probe.Main > 0 {
 		s.Probe.Ratio = s.Beta * s.Probe.Aux / s.Probe.Main
 	}
-	stop := func(what string, v float64, op string) (*Stats, error) {
+	stop := func(quantity string, v float64, op string) (*Stats, error) {
 		nn.ZeroGrad(m.module)
 		buffers.Restore()
-		return s, &NonFiniteError{m.Values.Steps, what, v, op}
+		return s, &NonFiniteError{m.Values.Steps, quantity, v, op}
 	}
 	if !finite(s.Loss) {
 		return stop("the loss", s.Loss, m.Tape.FirstNonFinite())

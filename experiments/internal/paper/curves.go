@@ -33,13 +33,13 @@ func SharesPanels(
 // metrics that begin with prefix, one upon the other, as means over runs. The share of
 // a pair, "prefix a_b", counts by halves for a and b. It is empty if there are none.
 func Shares(runs [][]train.Metrics, prefix string) (bands []plot.Series) {
-	all := train.Metrics{}
+	metrics := train.Metrics{}
 	for _, m := range slices.Concat(runs...) {
-		maps.Copy(all, m)
+		maps.Copy(metrics, m)
 	}
 	shares := map[string][]float64{}
 	var epochs []float64
-	for _, name := range slices.Sorted(maps.Keys(all)) {
+	for _, name := range slices.Sorted(maps.Keys(metrics)) {
 		label, ok := strings.CutPrefix(name, prefix)
 		if !ok {
 			continue

@@ -75,16 +75,16 @@ func (s *Settings) RegisterRecipes(f *cli.FlagSet, r method.Regime) {
 	f.BoolVar(&s.OwnRecipes, "own-recipes", s.OwnRecipes,
 		"methods whose papers train otherwise do so ("+method.Recipes(r, method.Names(r))+
 			");\nfalse: all train alike")
-	others := func() bool { return f.Given("epochs", "lr", "layers") }
-	f.Small("with -epochs, -lr or -layers", others, map[string]string{"own-recipes": "false"})
+	trainsOtherwise := func() bool { return f.Given("epochs", "lr", "layers") }
+	f.Small("with -epochs, -lr or -layers", trainsOtherwise, map[string]string{"own-recipes": "false"})
 }
 
 // Note returns the sentence of a table's caption on methods that train by recipes of their own, ""
 // without any.
 func (s *Settings) Note(r method.Regime, methods []string) string {
-	own := method.Recipes(r, methods)
-	if own == "" || !s.OwnRecipes {
+	recipes := method.Recipes(r, methods)
+	if recipes == "" || !s.OwnRecipes {
 		return ""
 	}
-	return " By recipes of their own: " + own + "."
+	return " By recipes of their own: " + recipes + "."
 }
