@@ -85,12 +85,12 @@ type Sparse struct{ A, T *backend.CSR }
 // sum over neighbours of message passing, with (1+ε)·x_i of GIN as the self
 // term. VJP: dx = Aᵀ·dy + self·dy.
 func (x *Var) SpMM(a *Sparse, self float64) *Var {
-	have := func() string { return fmt.Sprintf("sparse [%d×%d]·%v", a.A.Rows, a.A.Cols, x.value) }
+	operands := func() string { return fmt.Sprintf("sparse [%d×%d]·%v", a.A.Rows, a.A.Cols, x.value) }
 	switch {
 	case x.Rows() != a.A.Cols:
-		mismatch("SpMM", have(), fmt.Sprintf("inner dimensions %d and %d differ", a.A.Cols, x.Rows()))
+		mismatch("SpMM", operands(), fmt.Sprintf("inner dimensions %d and %d differ", a.A.Cols, x.Rows()))
 	case self != 0 && a.A.Rows != a.A.Cols:
-		mismatch("SpMM", have(), "a self term needs a square matrix")
+		mismatch("SpMM", operands(), "a self term needs a square matrix")
 	}
 	t := x.tape
 	out := t.Alloc(a.A.Rows, x.Cols())

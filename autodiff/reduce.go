@@ -29,11 +29,11 @@ func (x *Var) Dot(b *Var) *Var {
 	out := t.Alloc(1, 1)
 	t.be.Dot(out, x.value, b.value)
 	return t.Record("Dot", out, func(dy *tensor.Tensor) {
-		for _, in := range [2][2]*Var{{x, b}, {b, x}} {
-			if in[0].needs {
+		for _, pair := range [2][2]*Var{{x, b}, {b, x}} {
+			if pair[0].needs {
 				d := t.be.Alloc(x.Rows(), x.Cols())
-				t.be.BinaryScalar(d, backend.Mul, in[1].value, dy)
-				in[0].AddGrad(d)
+				t.be.BinaryScalar(d, backend.Mul, pair[1].value, dy)
+				pair[0].AddGrad(d)
 			}
 		}
 	}, x, b)

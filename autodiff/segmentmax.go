@@ -14,36 +14,36 @@ func (x *Var) SegmentMax(ptr *backend.Indices) *Var {
 	checkSegments("SegmentMax", x, ptr, x.Rows())
 	t := x.tape
 	be := t.be
-	v := x.value
-	at := ptr
-	for slices.Max(at.Host) > 0 { // pairs of rows, until each segment has at most one
+	values := x.value
+	segments := ptr
+	for slices.Max(segments.Host) > 0 { // pairs of rows, until each segment has at most one
 		var left, right []int32
 		next := []int32{0}
-		for g, hi := range at.Host[1:] {
-			for i := at.Host[g]; i < hi; i += 2 {
+		for g, hi := range segments.Host[1:] {
+			for i := segments.Host[g]; i < hi; i += 2 {
 				left, right = append(left, i), append(right, min(i+1, hi-1))
 			}
 			next = append(next, int32(len(left)))
 		}
-		if slices.Equal(next, at.Host) {
+		if slices.Equal(next, segments.Host) {
 			break
 		}
 		larger := be.Alloc(len(left), x.Cols())
-		other := be.Alloc(len(left), x.Cols())
-		be.GatherRows(larger, v, t.Indices(left))
-		be.GatherRows(other, v, t.Indices(right))
-		be.Binary(larger, backend.Max, larger, other)
-		be.Free(other)
-		if v != x.value {
-			be.Free(v)
+		partner := be.Alloc(len(left), x.Cols())
+		be.GatherRows(larger, values, t.Indices(left))
+		be.GatherRows(partner, values, t.Indices(right))
+		be.Binary(larger, backend.Max, larger, partner)
+		be.Free(partner)
+		if values != x.value {
+			be.Free(values)
 		}
-		v = larger
-		at = t.Indices(next)
+		values = larger
+		segments = t.Indices(next)
 	}
 	out := t.Alloc(ptr.Len()-1, x.Cols())
-	be.SegmentSum(out, at, v)
-	if v != x.value {
-		be.Free(v)
+	be.SegmentSum(out, segments, values)
+	if values != x.value {
+		be.Free(values)
 	}
 	return t.Record("SegmentMax", out, func(dy *tensor.Tensor) {
 		largest := be.Alloc(x.Rows(), x.Cols())

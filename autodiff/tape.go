@@ -424,9 +424,9 @@ func (v *Var) LendGrad(g *tensor.Tensor) {
 		v.shared = true
 		v.tape.lending = true
 	default:
-		own := be.Alloc(g.Rows, g.Cols)
-		be.CopyBlock(own, 0, 0, g, 0, 0, g.Rows, g.Cols)
-		v.AddGrad(own)
+		copied := be.Alloc(g.Rows, g.Cols)
+		be.CopyBlock(copied, 0, 0, g, 0, 0, g.Rows, g.Cols)
+		v.AddGrad(copied)
 	}
 }
 

@@ -50,20 +50,20 @@ const maxSize = 1 << 20
 
 // Check returns an error unless an encoder of the architecture can be built.
 func (a Architecture) Check() error {
-	own := a.Kind == KindChemGIN || a.Kind == KindBioGIN
+	ownFeatures := a.Kind == KindChemGIN || a.Kind == KindBioGIN
 	switch {
-	case !own && a.Kind != KindGIN && a.Kind != KindResGCN:
+	case !ownFeatures && a.Kind != KindGIN && a.Kind != KindResGCN:
 		return fmt.Errorf("gnn: encoder %q is unknown (have: %s)",
 			a.Kind, strings.Join([]string{KindGIN, KindResGCN, KindChemGIN, KindBioGIN}, ", "))
 	case a.Hidden < 1 || a.Hidden > maxSize || a.Layers < 1 || a.Layers > maxSize:
 		return fmt.Errorf("gnn: an encoder of %d layers of width %d; want 1 to %d of each",
 			a.Layers, a.Hidden, maxSize)
-	case own && a.In != 0 || !own && (a.In < 1 || a.In > maxSize):
+	case ownFeatures && a.In != 0 || !ownFeatures && (a.In < 1 || a.In > maxSize):
 		return fmt.Errorf("gnn: encoder %s with node features of width %d", a.Kind, a.In)
 	case a.Residual && a.Kind != KindResGCN || a.Sum && a.Kind != KindChemGIN ||
 		a.Center && a.Kind != KindBioGIN:
 		return fmt.Errorf("gnn: encoder %s has no residual layers, no choice of a sum or no center", a.Kind)
-	case !(a.Dropout >= 0 && a.Dropout < 1) || a.Dropout > 0 && !own:
+	case !(a.Dropout >= 0 && a.Dropout < 1) || a.Dropout > 0 && !ownFeatures:
 		return fmt.Errorf("gnn: encoder %s with dropout %v", a.Kind, a.Dropout)
 	case !(math.Abs(a.Eps) <= maxSize) || a.Eps != 0 && a.Kind != KindGIN:
 		return fmt.Errorf("gnn: encoder %s with ε = %v", a.Kind, a.Eps)
@@ -177,8 +177,8 @@ func ArchitectureOf(e Encoder) (Architecture, error) {
 func (a Architecture) Width() int {
 	switch {
 	case a.Readout != "":
-		of, kinds := a.Readout.mustParse(a.Layers)
-		return len(of) * len(kinds) * a.Hidden
+		layers, kinds := a.Readout.mustParse(a.Layers)
+		return len(layers) * len(kinds) * a.Hidden
 	case a.Kind == KindGIN:
 		return a.Layers * a.Hidden
 	case a.Center:

@@ -59,10 +59,10 @@ func NewBatch(t *autodiff.Tape, b *graph.Batch) *Batch {
 		Ptr:  t.Indices(b.Ptr),
 		Col:  t.Indices(b.Adj),
 	}
-	at := a
+	transpose := a
 	if b.Asymmetric {
 		ptr, adj := b.Transpose()
-		at = &backend.CSR{
+		transpose = &backend.CSR{
 			Rows: n,
 			Cols: n,
 			Ptr:  t.Indices(ptr),
@@ -81,7 +81,7 @@ func NewBatch(t *autodiff.Tape, b *graph.Batch) *Batch {
 	}
 	return &Batch{
 		Host:      b,
-		Adj:       &autodiff.Sparse{A: a, T: at},
+		Adj:       &autodiff.Sparse{A: a, T: transpose},
 		GraphPtr:  t.Indices(b.GraphPtr),
 		ViewNodes: t.Indices(views),
 		tape:      t,

@@ -84,11 +84,11 @@ func (g *ChemGIN) Forward(b *Batch, mode nn.Mode) *autodiff.Var {
 
 // forward is [ChemGIN.Forward] with the given plan.
 func (g *ChemGIN) forward(p plan.Plan, b *Batch, mode nn.Mode) *autodiff.Var {
-	own := Readout("last:mean")
+	readout := Readout("last:mean")
 	if g.Config.Sum {
-		own = "last:sum"
+		readout = "last:sum"
 	}
-	return readOutBy(p, g, b, mode, own, 1./SumUnit)
+	return readOutBy(p, g, b, mode, readout, 1./SumUnit)
 }
 
 // layers returns the features [N×Hidden] of the nodes after each layer.

@@ -54,14 +54,14 @@ func (b *Batch) ViewGraphs() *backend.Indices {
 // [graph.Batch.Normalized].
 func (b *Batch) Normalized() *autodiff.Sparse {
 	if b.normalized == nil {
-		m, mt := b.Host.Normalized()
+		matrix, transposed := b.Host.Normalized()
 		n := b.Host.Nodes()
-		a := b.weighted(n, n, m)
-		at := a
+		a := b.weighted(n, n, matrix)
+		transpose := a
 		if b.Host.Asymmetric {
-			at = b.weighted(n, n, mt)
+			transpose = b.weighted(n, n, transposed)
 		}
-		b.normalized = &autodiff.Sparse{A: a, T: at}
+		b.normalized = &autodiff.Sparse{A: a, T: transpose}
 	}
 	return b.normalized
 }

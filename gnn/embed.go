@@ -31,11 +31,11 @@ func Embed(
 		defer m.Close(be)
 		return m.Embed(ctx, be, graphs, add)
 	}
-	wide := e.Width() // about the values of a node
+	values := e.Width() // about the values of a node
 	if a, err := ArchitectureOf(e); err == nil && a.Readout != "" {
-		wide = a.Layers * a.Hidden
+		values = a.Layers * a.Hidden
 	}
-	nodes := (embedElements + wide - 1) / wide
+	nodes := (embedElements + values - 1) / values
 	return embed(ctx, be, e.Width(), nodes, graphs, add, func(b *Batch) *autodiff.Var {
 		return e.Forward(b, nn.Eval)
 	})

@@ -73,12 +73,12 @@ func NewGIN(be backend.Backend, c GINConfig, rng *rand.Rand) *GIN {
 	}
 	g := &GIN{Config: c}
 	for l := range c.Layers {
-		in := c.Hidden
+		width := c.Hidden
 		if l == 0 {
-			in = c.In
+			width = c.In
 		}
 		g.Convs = append(g.Convs, NewGINConv(
-			be, fmt.Sprintf("encoder.convs.%d.nn", l), in, c.Hidden, c.Hidden, nn.XavierUniform, rng,
+			be, fmt.Sprintf("encoder.convs.%d.nn", l), width, c.Hidden, c.Hidden, nn.XavierUniform, rng,
 		))
 		g.Convs[l].Eps = c.Eps
 		g.Norms = append(g.Norms, nn.NewBatchNorm(be, fmt.Sprintf("encoder.bns.%d", l), c.Hidden))

@@ -63,29 +63,29 @@ func (r Readout) reads(reads Reads) Reads {
 // NewInputs makes room for batches like b with up to the given numbers of nodes and
 // of entries of Adj, and for what reads says is read of them, and loads b.
 func NewInputs(be backend.Backend, b *graph.Batch, nodes, entries int, reads Reads) *Inputs {
-	in := &Inputs{
+	inputs := &Inputs{
 		be:      be,
 		nodes:   nodes,
 		entries: entries,
 		labels:  reads.Edges,
 	}
 	if reads.Normalized {
-		in.normal[0] = be.Alloc(entries+nodes, 1)
-		in.normal[1] = in.normal[0]
+		inputs.normal[0] = be.Alloc(entries+nodes, 1)
+		inputs.normal[1] = inputs.normal[0]
 		if b.Asymmetric {
-			in.normal[1] = be.Alloc(entries+nodes, 1)
+			inputs.normal[1] = be.Alloc(entries+nodes, 1)
 		}
 	}
-	if in.labels.width > 0 {
-		in.edges = be.Alloc(nodes, in.labels.width)
+	if inputs.labels.width > 0 {
+		inputs.edges = be.Alloc(nodes, inputs.labels.width)
 	}
-	in.fill(b)
-	in.indices = be.IndexBlock(in.hosts)
+	inputs.fill(b)
+	inputs.indices = be.IndexBlock(inputs.hosts)
 	if !b.X.OneHot() {
-		in.x = be.Alloc(nodes, b.X.Width)
+		inputs.x = be.Alloc(nodes, b.X.Width)
 	}
-	in.upload()
-	return in
+	inputs.upload()
+	return inputs
 }
 
 // upload moves everything except indices to the engine.
@@ -192,15 +192,15 @@ func (in *Inputs) Batch(t *autodiff.Tape) *Batch {
 		tape:      t,
 	}
 	b.recorded = true
-	rest := x[others:]
+	optional := x[others:]
 	if in.host.Asymmetric {
 		b.Adj.T = &backend.CSR{
 			Rows: n,
 			Cols: n,
-			Ptr:  rest[0],
-			Col:  rest[1],
+			Ptr:  optional[0],
+			Col:  optional[1],
 		}
-		rest = rest[2:]
+		optional = optional[2:]
 	}
 	b.viewGraphs = x[viewGraphs]
 	if in.normal[0] != nil {
@@ -208,11 +208,11 @@ func (in *Inputs) Batch(t *autodiff.Tape) *Batch {
 			c := &backend.CSR{
 				Rows: n,
 				Cols: n,
-				Ptr:  rest[0],
-				Col:  rest[1],
+				Ptr:  optional[0],
+				Col:  optional[1],
 				Val:  val,
 			}
-			rest = rest[2:]
+			optional = optional[2:]
 			return c
 		}
 		a := nextCSR(in.normal[0])
@@ -228,12 +228,12 @@ func (in *Inputs) Batch(t *autodiff.Tape) *Batch {
 	if in.x != nil {
 		b.x = t.Const(in.x)
 	} else {
-		b.category = rest[0]
+		b.category = optional[0]
 		b.members = &backend.CSR{
 			Rows: in.host.X.Width,
 			Cols: n,
-			Ptr:  rest[1],
-			Col:  rest[2],
+			Ptr:  optional[1],
+			Col:  optional[2],
 		}
 	}
 	return b

@@ -30,7 +30,7 @@ const (
 )
 
 // parse returns the numbers, from 1, of the layers of so many, and the kinds.
-func (r Readout) parse(layers int) (of []int, kinds []string, err error) {
+func (r Readout) parse(layers int) (numbered []int, kinds []string, err error) {
 	numbers, names, _ := strings.Cut(string(r), ":")
 	kinds = strings.Split(names, ",")
 	ok := true
@@ -40,15 +40,15 @@ func (r Readout) parse(layers int) (of []int, kinds []string, err error) {
 	switch numbers {
 	case "all":
 		for l := range layers {
-			of = append(of, l+1)
+			numbered = append(numbered, l+1)
 		}
 	case "last":
-		of = []int{layers}
+		numbered = []int{layers}
 	default:
 		for text := range strings.SplitSeq(numbers, ",") {
 			l, err := strconv.Atoi(text)
-			ok = ok && err == nil && l <= layers && l > slices.Max(append(of, 0))
-			of = append(of, l)
+			ok = ok && err == nil && l <= layers && l > slices.Max(append(numbered, 0))
+			numbered = append(numbered, l)
 		}
 	}
 	if !ok {
@@ -56,7 +56,7 @@ func (r Readout) parse(layers int) (of []int, kinds []string, err error) {
 			fmt.Errorf("gnn: readout %q: want layers (all, last, or ascending numbers from 1 to %d) "+
 				"and sum, mean or max, as in %s or last:sum", string(r), layers, ReadoutAll)
 	}
-	return of, kinds, nil
+	return numbered, kinds, nil
 }
 
 // ParseReadout returns the readout that a text names, for encoders with enough layers.
@@ -66,12 +66,12 @@ func ParseReadout(s string) (Readout, error) {
 }
 
 // mustParse is parse of a readout that passes [Architecture.Check].
-func (r Readout) mustParse(layers int) (of []int, kinds []string) {
-	of, kinds, err := r.parse(layers)
+func (r Readout) mustParse(layers int) (numbers []int, kinds []string) {
+	numbers, kinds, err := r.parse(layers)
 	if err != nil {
 		panic(err)
 	}
-	return of, kinds
+	return numbers, kinds
 }
 
 // hasMax reports whether the readout has maxima.
@@ -135,8 +135,8 @@ func (a Architecture) Columns() (names []string) {
 		}
 		return names
 	}
-	of, kinds := a.Readout.mustParse(a.Layers)
-	for _, l := range of {
+	layers, kinds := a.Readout.mustParse(a.Layers)
+	for _, l := range layers {
 		for _, kind := range kinds {
 			for i := range a.Hidden {
 				names = append(names, fmt.Sprintf("l%d_%s_%d", l, kind, i))

@@ -103,12 +103,12 @@ func Check(tb testing.TB, be backend.Backend, f Func, inputs []Input, opts ...Op
 // entries that fail, at most a few per input.
 func Inputs(be backend.Backend, f Func, inputs []Input, opts ...Options) error {
 	params := make([]*autodiff.Param, len(inputs))
-	for k, in := range inputs {
-		if len(in.Values) != in.Rows*in.Cols {
+	for k, input := range inputs {
+		if len(input.Values) != input.Rows*input.Cols {
 			return fmt.Errorf("gradcheck: input %d: %d values for [%d×%d]",
-				k, len(in.Values), in.Rows, in.Cols)
+				k, len(input.Values), input.Rows, input.Cols)
 		}
-		params[k] = autodiff.NewParam(be, fmt.Sprintf("input %d", k), in.Rows, in.Cols, in.Values)
+		params[k] = autodiff.NewParam(be, fmt.Sprintf("input %d", k), input.Rows, input.Cols, input.Values)
 		defer func() {
 			be.Free(params[k].Value)
 			be.Free(params[k].Grad)

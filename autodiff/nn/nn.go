@@ -158,9 +158,9 @@ func NewMLP(be backend.Backend, name string, widths []int, init Init, rng *rand.
 		panic(fmt.Sprintf("nn: NewMLP: %d widths; want at least 2", len(widths)))
 	}
 	m := new(MLP)
-	for i, in := range widths[:len(widths)-1] {
+	for i, width := range widths[:len(widths)-1] {
 		m.Layers = append(m.Layers, NewLinear(
-			be, fmt.Sprintf("%s.%d", name, 2*i), in, widths[i+1], init, rng,
+			be, fmt.Sprintf("%s.%d", name, 2*i), width, widths[i+1], init, rng,
 		))
 	}
 	return m
@@ -168,11 +168,11 @@ func NewMLP(be backend.Backend, name string, widths []int, init Init, rng *rand.
 
 // Forward returns the output [N×last width] for x [N×first width].
 func (m *MLP) Forward(x *autodiff.Var) *autodiff.Var {
-	last := len(m.Layers) - 1
-	for _, l := range m.Layers[:last] {
+	output := len(m.Layers) - 1
+	for _, l := range m.Layers[:output] {
 		x = l.ForwardReLU(x)
 	}
-	return m.Layers[last].Forward(x)
+	return m.Layers[output].Forward(x)
 }
 
 // Parameters returns those of all layers, in order.

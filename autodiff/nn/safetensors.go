@@ -170,14 +170,14 @@ func ReadMetadata(path string) (map[string]string, error) {
 // Names returns the names of the tensors, in the order of the file.
 func (f *File) Names() []string {
 	names := make([]string, len(f.tensors))
-	for i, in := range f.tensors {
-		names[i] = in.name
+	for i, stored := range f.tensors {
+		names[i] = stored.name
 	}
 	return names
 }
 
 func (f *File) find(name string) *info {
-	i := slices.IndexFunc(f.tensors, func(in info) bool { return in.name == name })
+	i := slices.IndexFunc(f.tensors, func(stored info) bool { return stored.name == name })
 	if i < 0 {
 		return nil
 	}
@@ -186,8 +186,8 @@ func (f *File) find(name string) *info {
 
 // Shape returns the shape of a tensor, and whether the file has it.
 func (f *File) Shape(name string) ([]int64, bool) {
-	if in := f.find(name); in != nil {
-		return in.Shape, true
+	if stored := f.find(name); stored != nil {
+		return stored.Shape, true
 	}
 	return nil, false
 }
@@ -195,9 +195,9 @@ func (f *File) Shape(name string) ([]int64, bool) {
 // Values returns the number of values of all tensors.
 func (f *File) Values() int {
 	n := int64(0)
-	for _, in := range f.tensors {
-		if size := in.size(); size > 0 {
-			n += in.bytes() / size
+	for _, stored := range f.tensors {
+		if size := stored.size(); size > 0 {
+			n += stored.bytes() / size
 		}
 	}
 	return int(n)
@@ -206,8 +206,8 @@ func (f *File) Values() int {
 // Without returns the file without the tensors whose names begin with the prefix.
 func (f *File) Without(prefix string) *File {
 	g := *f
-	g.tensors = slices.DeleteFunc(slices.Clone(f.tensors), func(in info) bool {
-		return strings.HasPrefix(in.name, prefix)
+	g.tensors = slices.DeleteFunc(slices.Clone(f.tensors), func(stored info) bool {
+		return strings.HasPrefix(stored.name, prefix)
 	})
 	return &g
 }
@@ -292,11 +292,11 @@ type info struct {
 	name    string
 }
 
-func (in *info) bytes() int64 { return in.Offsets[1] - in.Offsets[0] }
+func (stored *info) bytes() int64 { return stored.Offsets[1] - stored.Offsets[0] }
 
 // size returns the bytes of a value, 0 for types that no model of ours has.
-func (in *info) size() int64 {
-	switch in.DType {
+func (stored *info) size() int64 {
+	switch stored.DType {
 	case "F32":
 		return 4
 	case "F64":
@@ -353,14 +353,14 @@ func checksum(header, data []byte) string {
 
 // setChecksum replaces the digits of the checksum in a header. It reports whether
 // they are there.
-func setChecksum(header []byte, from, to string) bool {
+func setChecksum(header []byte, old, replacement string) bool {
 	// Inside a string of JSON the quotes would be escaped.
 	field := []byte(`"` + checksumKey + `":"`)
-	i := bytes.Index(header, append(field, from+`"`...))
-	if i < 0 || len(from) != len(to) {
+	i := bytes.Index(header, append(field, old+`"`...))
+	if i < 0 || len(old) != len(replacement) {
 		return false
 	}
-	copy(header[i+len(field):], to)
+	copy(header[i+len(field):], replacement)
 	return true
 }
 
@@ -378,14 +378,14 @@ func transpose(x []float64, rows, cols int) []float64 {
 // encodeHeader returns the header, padded with blanks so that the numbers are
 // aligned, without its checksum.
 func encodeHeader(es []entry, meta map[string]string) ([]byte, error) {
-	all := map[string]string{formatKey: formatVersion, checksumKey: noChecksum}
+	metadata := map[string]string{formatKey: formatVersion, checksumKey: noChecksum}
 	for k, v := range meta {
 		if k == formatKey || k == checksumKey || !utf8.ValidString(k) || !utf8.ValidString(v) {
 			return nil, fmt.Errorf("%q: %q cannot be metadata", k, v)
 		}
-		all[k] = v
+		metadata[k] = v
 	}
-	fields := map[string]any{metadataName: all}
+	fields := map[string]any{metadataName: metadata}
 	end := int64(0)
 	for _, e := range es {
 		begin := end
@@ -424,11 +424,11 @@ func (f *File) Load(m Module) error {
 		return err
 	}
 	for _, e := range es {
-		in := f.find(e.name)
-		raw := f.data[in.Offsets[0]:in.Offsets[1]]
+		stored := f.find(e.name)
+		raw := f.data[stored.Offsets[0]:stored.Offsets[1]]
 		values := make([]float64, e.value.Len())
 		for i := range values {
-			if in.DType == "F64" {
+			if stored.DType == "F64" {
 				values[i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
 			} else {
 				values[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:])))
@@ -455,16 +455,17 @@ func (f *File) compare(es []entry) error {
 	wanted := map[string]bool{}
 	for _, e := range es {
 		wanted[e.name] = true
-		in := f.find(e.name)
+		stored := f.find(e.name)
 		switch {
-		case in == nil:
+		case stored == nil:
 			differ("missing", "%s", e.name)
-		case !slices.Equal(in.Shape, e.shape()):
-			differ("different", "%s is %s, want %s", e.name, sizes(in.Shape), sizes(e.shape()))
-		case in.size() == 0:
-			differ("different", "%s has dtype %q, want F32 or F64", e.name, in.DType)
-		case in.bytes() != in.size()*int64(e.value.Len()):
-			differ("different", "%s has %d bytes for %s of %s", e.name, in.bytes(), sizes(in.Shape), in.DType)
+		case !slices.Equal(stored.Shape, e.shape()):
+			differ("different", "%s is %s, want %s", e.name, sizes(stored.Shape), sizes(e.shape()))
+		case stored.size() == 0:
+			differ("different", "%s has dtype %q, want F32 or F64", e.name, stored.DType)
+		case stored.bytes() != stored.size()*int64(e.value.Len()):
+			differ("different", "%s has %d bytes for %s of %s",
+				e.name, stored.bytes(), sizes(stored.Shape), stored.DType)
 		}
 	}
 	names := f.Names()
@@ -474,16 +475,16 @@ func (f *File) compare(es []entry) error {
 			differ("unexpected", "%s", name)
 		}
 	}
-	var all []string
+	var parts []string
 	for _, kind := range []string{"missing", "unexpected", "different"} {
 		if d := differences[kind]; d != nil {
-			all = append(all, kind+": "+strings.Join(d, ", "))
+			parts = append(parts, kind+": "+strings.Join(d, ", "))
 		}
 	}
-	if all == nil {
+	if parts == nil {
 		return nil
 	}
-	return fmt.Errorf("the file does not fit the model: %s", strings.Join(all, "; "))
+	return fmt.Errorf("the file does not fit the model: %s", strings.Join(parts, "; "))
 }
 
 func sizes(shape []int64) string { return strings.ReplaceAll(fmt.Sprint(shape), " ", "×") }
@@ -567,26 +568,26 @@ func readHeader(r io.Reader) (header []byte, f *File, err error) {
 			}
 			continue
 		}
-		in := info{name: name}
-		if err := json.Unmarshal(field, &in); err != nil {
+		stored := info{name: name}
+		if err := json.Unmarshal(field, &stored); err != nil {
 			return bad("%q: %w", name, err)
 		}
-		if len(in.Offsets) != 2 {
-			return bad("%q: data_offsets %v", name, in.Offsets)
+		if len(stored.Offsets) != 2 {
+			return bad("%q: data_offsets %v", name, stored.Offsets)
 		}
-		f.tensors = append(f.tensors, in)
+		f.tensors = append(f.tensors, stored)
 	}
 	slices.SortFunc(f.tensors, func(a, b info) int {
 		return cmp.Or(slices.Compare(a.Offsets, b.Offsets), cmp.Compare(a.name, b.name))
 	})
-	for _, in := range f.tensors {
-		if in.Offsets[0] != f.end || in.Offsets[1] < f.end {
-			return bad("%q lies at %v; the tensor before it ends at %d", in.name, in.Offsets, f.end)
+	for _, stored := range f.tensors {
+		if stored.Offsets[0] != f.end || stored.Offsets[1] < f.end {
+			return bad("%q lies at %v; the tensor before it ends at %d", stored.name, stored.Offsets, f.end)
 		}
-		f.end = in.Offsets[1]
+		f.end = stored.Offsets[1]
 	}
-	f.tensors = slices.DeleteFunc(f.tensors, func(in info) bool {
-		return strings.HasSuffix(in.name, counter)
+	f.tensors = slices.DeleteFunc(f.tensors, func(stored info) bool {
+		return strings.HasSuffix(stored.name, counter)
 	})
 	return raw, f, nil
 }

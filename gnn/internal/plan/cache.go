@@ -83,17 +83,17 @@ func (c *cache) place(hash uint64, k *key, batch uint32) (slot int, found bool) 
 		s.ages &^= inUse * everyByte
 	}
 	for candidates := s.candidates(hash); candidates != 0; candidates &= candidates - 1 {
-		way := bits.TrailingZeros64(candidates) / 8
-		if slot := ways*number + way; c.entries[slot].key == *k {
-			s.ages = withByte(s.ages, way, inUse)
+		position := bits.TrailingZeros64(candidates) / 8
+		if slot := ways*number + position; c.entries[slot].key == *k {
+			s.ages = withByte(s.ages, position, inUse)
 			return slot, true
 		}
 	}
 	victim := 0
 	age := -1
-	for way := range ways {
-		if a := int(int8(s.ages >> (8 * way))); a > age { // slots in use are negative
-			victim = way
+	for position := range ways {
+		if a := int(int8(s.ages >> (8 * position))); a > age { // slots in use are negative
+			victim = position
 			age = a
 		}
 	}

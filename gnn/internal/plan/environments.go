@@ -184,19 +184,19 @@ func (b *Batch) ofNodes(f func(nodes float64) float64) *autodiff.Var {
 
 // makeRoom makes room for a batch of the given number of nodes.
 func (m *Environments) makeRoom(be backend.Backend, nodes int) {
-	room := nodes
+	capacity := nodes
 	for _, r := range m.radii {
 		if r.rows == nil || r.rows.Rows < len(r.entries)+nodes {
-			room = nodes + nodes/2 + 1 // more than nodes, for one node too
+			capacity = nodes + nodes/2 + 1 // more than nodes, for one node too
 		}
 	}
 	exhausted := uint64(m.next)+uint64(nodes*len(m.radii)) > math.MaxUint32
-	if room > nodes || exhausted { // start again, with numbers too
+	if capacity > nodes || exhausted { // start again, with numbers too
 		m.Close(be)
 		m.next = 1
 		for _, r := range m.radii {
 			r.cache = newCache(r.size)
-			r.rows = be.Alloc(len(r.entries)+room, r.width)
+			r.rows = be.Alloc(len(r.entries)+capacity, r.width)
 		}
 	}
 	m.batch++

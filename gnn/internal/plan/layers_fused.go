@@ -54,7 +54,7 @@ func GINLayer(
 ) (y, pooled *autodiff.Var) {
 	t := params[0].Tape()
 	setOperands(params, &f.W1, &f.B1, &f.W2, &f.B2, &f.Gamma, &f.Beta)
-	in := f.W1.Rows
+	inWidth := f.W1.Rows
 	hidden := f.W1.Cols
 	out := f.W2.Cols
 	nodes := f.Adj.Rows
@@ -63,7 +63,7 @@ func GINLayer(
 	inputs := params
 	if x != nil {
 		f.X = x.Value()
-		f.Agg = t.Alloc(nodes, in)
+		f.Agg = t.Alloc(nodes, inWidth)
 		inputs = append(slices.Clip(inputs), x)
 	}
 	if !f.Running {
@@ -104,12 +104,12 @@ func GCNLayer(f *backend.GCNLayer, x *autodiff.Var, params []*autodiff.Var) *aut
 	f.X = x.Value()
 	setOperands(params, &f.Gamma, &f.Beta, &f.W, &f.B)
 	nodes := x.Rows()
-	in := f.W.Rows
+	inWidth := f.W.Rows
 	out := f.W.Cols
 	views := f.Views.Len() - 1
 	if !f.Running {
-		f.Mean = t.Alloc(views, in)
-		f.Var = t.Alloc(views, in)
+		f.Mean = t.Alloc(views, inWidth)
+		f.Var = t.Alloc(views, inWidth)
 	}
 	f.R = t.Alloc(nodes, out)
 	f.Y = f.R

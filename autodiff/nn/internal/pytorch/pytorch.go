@@ -62,11 +62,11 @@ func Begins(head []byte) bool {
 // Read reads the tensors of a state_dict from a file of size bytes, in their order. It
 // takes memory for what is there, whatever the file says of itself.
 func Read(r io.ReaderAt, size int64) ([]Tensor, error) {
-	all, err := read(r, size)
+	tensors, err := read(r, size)
 	if err != nil {
 		return nil, fmt.Errorf("not a state_dict of PyTorch: %w", err)
 	}
-	return all, nil
+	return tensors, nil
 }
 
 func read(r io.ReaderAt, size int64) ([]Tensor, error) {
@@ -134,12 +134,12 @@ func readZip(r io.ReaderAt, size int64) ([]Tensor, error) {
 		if f == nil {
 			return nil, fmt.Errorf("the archive has no %.80q", path.Join(dir, name))
 		}
-		in, err := f.Open()
+		file, err := f.Open()
 		if err != nil {
 			return nil, err
 		}
-		defer in.Close()
-		return io.ReadAll(in)
+		defer file.Close()
+		return io.ReadAll(file)
 	}
 	if files[path.Join(dir, "constants.pkl")] != nil {
 		return nil, errors.New("it is a TorchScript module; save the state_dict")
@@ -153,8 +153,8 @@ func readZip(r io.ReaderAt, size int64) ([]Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	top, rest, err := unpickle(p)
-	if err == nil && len(rest) > 0 {
+	top, trailing, err := unpickle(p)
+	if err == nil && len(trailing) > 0 {
 		err = errors.New("there are bytes after the pickle")
 	}
 	if err != nil {
@@ -184,11 +184,11 @@ func readLegacy(data []byte) ([]Tensor, error) {
 	if !ok {
 		return nil, errors.New("it has no list of storages")
 	}
-	at := map[string][]byte{} // begins with the number of values
-	all := storagesOf(parts[1])
+	contents := map[string][]byte{} // begins with the number of values
+	storages := storagesOf(parts[1])
 	for _, k := range keys.items {
 		key, _ := k.(string)
-		s := all[key]
+		s := storages[key]
 		if s == nil {
 			return nil, fmt.Errorf("no tensor uses the storage of %s", describe(k))
 		}
@@ -200,14 +200,14 @@ func readLegacy(data []byte) ([]Tensor, error) {
 		if n > uint64(len(data))/uint64(s.size) {
 			return nil, fmt.Errorf("storage %.80q: %w", key, io.ErrUnexpectedEOF)
 		}
-		at[key] = data[:n*uint64(s.size)]
+		contents[key] = data[:n*uint64(s.size)]
 		data = data[n*uint64(s.size):]
 	}
 	if len(data) > 0 {
 		return nil, errors.New("there are bytes after the last storage")
 	}
 	return stateDict(parts[1], size, func(s *storage) ([]byte, error) {
-		if b, ok := at[s.key]; ok {
+		if b, ok := contents[s.key]; ok {
 			return b, nil
 		}
 		return nil, fmt.Errorf("storage %.80q is missing", s.key)
@@ -216,15 +216,15 @@ func readLegacy(data []byte) ([]Tensor, error) {
 
 // storagesOf returns the storages of the tensors of a state_dict, by key.
 func storagesOf(top any) map[string]*storage {
-	all := map[string]*storage{}
+	storages := map[string]*storage{}
 	if d, ok := top.(*dict); ok {
 		for _, v := range d.values {
 			if v, ok := v.(*view); ok {
-				all[v.key] = v.storage
+				storages[v.key] = v.storage
 			}
 		}
 	}
-	return all
+	return storages
 }
 
 // stateDict returns the tensors of a state_dict, from a file of so many bytes.
@@ -233,7 +233,7 @@ func stateDict(top any, size int64, data func(*storage) ([]byte, error)) ([]Tens
 	if !ok {
 		return nil, fmt.Errorf("it holds %s; want a dictionary of tensors", describe(top))
 	}
-	var all []Tensor
+	var tensors []Tensor
 	// storages in an archive may overlap
 	read := map[string][]byte{}
 	left := size
@@ -263,14 +263,14 @@ func stateDict(top any, size int64, data func(*storage) ([]byte, error)) ([]Tens
 			return nil, fmt.Errorf("%.80q: %w", name, err)
 		}
 		size -= int64(len(values))
-		all = append(all, Tensor{
+		tensors = append(tensors, Tensor{
 			Name:  name,
 			DType: v.dtype,
 			Shape: v.shape,
 			Data:  values,
 		})
 	}
-	return all, nil
+	return tensors, nil
 }
 
 // gather returns the bytes of a tensor, row-major, which may be limit at most.
@@ -284,30 +284,30 @@ func (v *view) gather(data []byte, limit int64) ([]byte, error) {
 	}
 	// number of values, and the place of the last
 	n := int64(1)
-	last := v.offset
+	largest := v.offset
 	for k, s := range v.shape {
 		if n > limit/v.size/s {
 			return nil, fmt.Errorf("shape %v is more than the file has", v.shape)
 		}
-		if stride := v.strides[k]; stride > 0 && s-1 > (v.values-1-last)/stride {
-			last = v.values
+		if stride := v.strides[k]; stride > 0 && s-1 > (v.values-1-largest)/stride {
+			largest = v.values
 			break
 		}
 		n *= s
-		last += (s - 1) * v.strides[k]
+		largest += (s - 1) * v.strides[k]
 	}
-	if last >= v.values {
+	if largest >= v.values {
 		return nil, fmt.Errorf("shape %v with strides %v from %d on reaches beyond its storage of %d values",
 			v.shape, v.strides, v.offset, v.values)
 	}
 	out := make([]byte, 0, n*v.size)
 	index := make([]int64, len(v.shape))
 	for range n {
-		at := v.offset
+		position := v.offset
 		for k, i := range index {
-			at += i * v.strides[k]
+			position += i * v.strides[k]
 		}
-		out = append(out, data[at*v.size:(at+1)*v.size]...)
+		out = append(out, data[position*v.size:(position+1)*v.size]...)
 		for k := len(index) - 1; k >= 0; k-- {
 			index[k]++
 			if index[k] < v.shape[k] {
@@ -532,15 +532,15 @@ func (m *machine) get(n uint64) {
 
 // add does the instructions that fill lists and dictionaries.
 func (m *machine) add(op byte, items tuple) {
-	switch to := m.top().(type) {
+	switch container := m.top().(type) {
 	case *list:
 		if op == 'a' || op == 'e' {
-			to.items = append(to.items, items...)
+			container.items = append(container.items, items...)
 			return
 		}
 	case *dict:
 		if op == 's' || op == 'u' {
-			m.set(to, items)
+			m.set(container, items)
 			return
 		}
 	}
@@ -635,13 +635,13 @@ func naturals(x any) ([]int64, bool) {
 	if len(t) > 8 {
 		return nil, false
 	}
-	all := make([]int64, len(t))
+	numbers := make([]int64, len(t))
 	for i, v := range t {
 		n, isInt := v.(int64)
-		all[i] = n
+		numbers[i] = n
 		if !isInt || n < 0 {
 			return nil, false
 		}
 	}
-	return all, ok
+	return numbers, ok
 }
