@@ -27,7 +27,7 @@ type Norm struct {
 	Groups *backend.Indices
 	Eps    float64
 	// Weights [N×1], unless nil, are constants > 0: row i counts as Weights_i equal rows of
-	// its group. The result has each row once, its gradient is that of all equal rows.
+	// its group. The result has each row once; its gradient is that of all equal rows.
 	Weights *tensor.Tensor
 	// Bias [1×F], unless nil, is added to x first. The mean takes it away again, so that
 	// nothing but the mean depends on it, and an engine need not add it.

@@ -20,7 +20,7 @@ func (x *Var) addRowReLUFused(fuser backend.BiasFuser, b *Var) *Var {
 }
 
 // batchNormFused is [Var.BatchNorm] in one call of the engine each way. It returns nil if the
-// engine has no such call or its call takes no weights, and there are some.
+// engine has no such call, or has one without weights where n has weights.
 func (x *Var) batchNormFused(gamma, b *Var, n Norm) (y *Var, mean, variance *tensor.Tensor) {
 	fuser := x.tape.fused.Norm
 	if fuser == nil {

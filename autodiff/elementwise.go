@@ -7,7 +7,7 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// This file has the elementwise operators of two matrices. Those of one matrix
+// This file has the elementwise operators on two matrices. Those on one matrix
 // (unary.go), such as ReLU, are of the same form.
 
 // Add returns y = x + b for equal shapes. VJP: dx = dy, db = dy.

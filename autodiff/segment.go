@@ -8,7 +8,7 @@ import (
 )
 
 // This file has sums over segments of rows, such as the nodes of each graph of a batch, and
-// the way back.
+// their transposes.
 
 // SegmentSum returns y [G×F], whose row g is Σ x_i over segment g of x [N×F], the
 // rows ptr[g] ≤ i < ptr[g+1]: sum pooling over the graphs of a batch. Rows after the

@@ -7,7 +7,7 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// SegmentMax returns y [G×F], whose row g has the largest entry of each column over segment
+// SegmentMax returns y [G×F], whose row g is the largest entry of each column over segment
 // g of x [N×F]; an empty segment gives zeros. VJP: dy is divided evenly among the entries that
 // are the largest. The host reads ptr, so a step with it cannot be recorded.
 func (x *Var) SegmentMax(ptr *backend.Indices) *Var {

@@ -7,7 +7,7 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// This file has the elementwise operators of one matrix.
+// This file has the elementwise operators on one matrix.
 
 // Scale returns y = s·x for a constant s. VJP: dx = s·dy.
 func (x *Var) Scale(s float64) *Var { return affine("Scale", x, s, 0) }

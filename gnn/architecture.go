@@ -20,8 +20,8 @@ const (
 	KindBioGIN  = "biogin"
 )
 
-// Architecture describes an encoder: all that is needed to build it again, except
-// its weights. It can be stored as JSON.
+// Architecture describes an encoder completely, except its weights. It can be stored as
+// JSON.
 type Architecture struct {
 	Kind string `json:"kind"` // one of the Kind constants
 	// In is the width F of the node features. The encoders of molecules and of
@@ -40,12 +40,12 @@ type Architecture struct {
 	Atoms string `json:"atoms,omitempty"`
 	// Dropout is the probability while training, for chemgin and biogin.
 	Dropout float64 `json:"dropout,omitempty"`
-	// Readout replaces the encoder's own readout, with Sum and Center.
+	// Readout replaces the encoder's own readout; Sum and Center must then be false.
 	Readout Readout `json:"readout,omitempty"`
 }
 
-// maxSize bounds the sizes of an architecture, so that products of them do not
-// overflow. Anything larger would not fit into memory.
+// maxSize bounds the sizes of an architecture, so that their products do not overflow. Larger
+// encoders would not fit into memory.
 const maxSize = 1 << 20
 
 // Check returns an error unless an encoder of the architecture can be built.
@@ -213,7 +213,7 @@ func (a Architecture) Size() (tensors, values int) {
 	}
 }
 
-// categories returns those of a chemgin. The architecture must pass Check.
+// categories returns the categories of a chemgin. The architecture must pass Check.
 func (a Architecture) categories() *feature.Set {
 	c, _ := feature.ByName(a.Atoms)
 	return c
@@ -240,11 +240,11 @@ func (a Architecture) Accepts(g *graph.Graph) error {
 	}
 	switch {
 	case g.Nodes() == 0 && a.Center:
-		return errors.New("gnn: a graph without nodes, of which the encoder wants the first")
+		return errors.New("gnn: a graph without nodes; the encoder reads its first node")
 	case g.X.Width != width:
 		if a.Kind == KindChemGIN {
-			return fmt.Errorf("gnn: node features of width %d; encoder %s wants %d: molecules that are "+
-				"read with the categories %q of atoms",
+			return fmt.Errorf("gnn: node features of width %d; encoder %s wants %d: read the molecules "+
+				"with the atom features %q",
 				g.X.Width, a.Kind, width, a.categories().Name)
 		}
 		return fmt.Errorf("gnn: node features of width %d; encoder %s wants %d", g.X.Width, a.Kind, width)

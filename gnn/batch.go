@@ -1,4 +1,4 @@
-// Package gnn has graph neural networks on package autodiff: message-passing
+// Package gnn implements graph neural networks on package autodiff: message-passing
 // layers, encoders and readouts.
 //
 // The mental model: a batch of B graphs is one big disconnected graph of N nodes
@@ -10,10 +10,13 @@
 //	b := gnn.NewBatch(tape, graphs)           // adjacency and features on the engine
 //	h := encoder.Forward(b, nn.Train)         // [B×width], one row per graph
 //
-// Two terms recur. The features of nodes may be one-hot, a category 0..F-1 for each
-// node, in which case the matrix is not built unless it must be. And in contrastive
-// learning a batch holds two views of the same graphs, one after the other: batch
-// norm takes separate statistics for each.
+// Two terms recur. Node features may be one-hot, that is, a category 0..F-1 for each node;
+// their matrix is built only where a layer needs it. In contrastive learning, a batch holds
+// two views of the same graphs, one after the other; batch norm computes separate statistics
+// for each view.
+//
+// An encoder is defined in a file of its own (gin.go, resgcn.go, chemgin.go, biogin.go). Faster
+// ways to compute its layers are in gnn/internal/plan; [autodiff.Composed] turns them off.
 package gnn
 
 import (
@@ -35,7 +38,7 @@ type Batch struct {
 	derived
 }
 
-// derived holds what is computed from a batch when it is first needed.
+// derived holds values that are computed from a batch at their first use.
 type derived struct {
 	x          *autodiff.Var
 	category   *backend.Indices // of one-hot features
@@ -50,7 +53,7 @@ type derived struct {
 }
 
 // NewBatch puts a host batch on the tape's engine. A batch without views
-// ([graph.Batch.EndView] was never called) counts as one view.
+// ([graph.Batch.EndView] was never called) is treated as one view.
 func NewBatch(t *autodiff.Tape, b *graph.Batch) *Batch {
 	n := b.Nodes()
 	a := &backend.CSR{

@@ -10,8 +10,8 @@ import (
 	"github.com/specmatch/specmatch/gnn/internal/plan"
 )
 
-// The edges of the protein graphs of Hu et al. (2020), which [BioGIN] takes, are
-// vectors of nine zeros and ones: the bits of the edge's label.
+// Protein graphs of Hu et al. (2020), the input of [BioGIN], have edges with nine binary
+// features: the bits of the edge's label.
 const (
 	EdgeBits     = 9      // bits 0 to 6 are channels of evidence; bit 8 masks
 	EdgeSelfLoop = 1 << 7 // the label of a self-loop
@@ -24,7 +24,7 @@ const (
 //
 // where v_ji are the bits of the edge's label, every node is its own neighbour with
 // the label EdgeSelfLoop, and MLP is Linear → BatchNorm → ReLU → Linear. As in
-// [GINEConv] the bits are summed first, so that no matrix has a row for each edge.
+// [GINEConv], the bits are summed first, so that no matrix has a row for each edge.
 type BioConv struct {
 	Edge          *nn.Linear // [EdgeBits×width]
 	First, Second *nn.Linear
@@ -59,7 +59,7 @@ func (c *BioConv) Forward(b *Batch, x *autodiff.Var, mode nn.Mode) *autodiff.Var
 
 func (c *BioConv) modules() []nn.Module { return []nn.Module{c.Edge, c.First, c.Norm, c.Second} }
 
-// Parameters returns the edges' and the MLP's.
+// Parameters returns the parameters of the edge encoder, then of the MLP.
 func (c *BioConv) Parameters() []*autodiff.Param { return parameters(c.modules()) }
 
 // Buffers returns the norm's running statistics.

@@ -16,14 +16,14 @@ type ChemGINConfig struct {
 	Hidden  int     // width of every layer; 300 in the literature
 	Layers  int     // 5 in the literature
 	Dropout float64 // probability; 0 while pre-training and 0.5 while fine-tuning
-	Sum     bool    // the readout is a sum over the nodes, for what grows with a molecule
+	Sum     bool    // read out the sum over the nodes, for targets that grow with the molecule
 	Atoms   string  // the name of the categories of atoms and bonds, see [feature.ByName]
 	// Readout replaces the mean; Sum must then be false.
 	Readout Readout
 }
 
-// SumUnit divides the sum of a [ChemGIN] with Sum: about the atoms of a molecule, so
-// that sums are about as large as means, and a head on them starts and learns alike.
+// SumUnit divides the sums of a [ChemGIN]. It is about the number of atoms of a molecule, so
+// that sums are about as large as means and a head trains on both alike.
 const SumUnit = 20
 
 // ChemGIN is the encoder of molecules of Hu et al. (2020), which GraphCL and
@@ -33,9 +33,9 @@ const SumUnit = 20
 //	x ← Dropout(ReLU(BatchNorm(GINEConv(x))))                  Layers times, the last without ReLU
 //	h ← the mean of x over the nodes of a graph                [B×Hidden]
 //
-// with an MLP of hidden width 2·Hidden in every GINEConv; with Sum, h is the sum of x
-// divided by [SumUnit]. Features must be categories as [feature.Set] describes them; those
-// of Hu et al. are the default.
+// where the MLP of each GINEConv has hidden width 2·Hidden. With Sum, h is the sum of x
+// divided by [SumUnit]. Features must be categories as [feature.Set] describes them; the
+// default is the set of Hu et al.
 type ChemGIN struct {
 	Config  ChemGINConfig
 	Columns *feature.Set
@@ -49,8 +49,8 @@ type ChemGIN struct {
 }
 
 // NewChemGIN returns an encoder with Xavier-uniform tables and PyTorch's default
-// linear layers. It panics unless all sizes are positive, 0 ≤ Dropout < 1, and there are such
-// features.
+// linear layers. It panics unless all sizes are positive, 0 ≤ Dropout < 1, and a feature set
+// has the name c.Atoms.
 func NewChemGIN(be backend.Backend, c ChemGINConfig, rng *rand.Rand) *ChemGIN {
 	if c.Hidden < 1 || c.Layers < 1 {
 		panic(fmt.Sprintf("gnn: NewChemGIN: want positive sizes, have %+v", c))
@@ -116,8 +116,8 @@ func (g *ChemGIN) modules() []nn.Module {
 	return ms
 }
 
-// DropoutState returns what training changes besides parameters and buffers, for
-// checkpoints; see [nn.Dropout.State].
+// DropoutState returns the state of the dropout layers, which checkpoints hold besides
+// parameters and buffers; see [nn.Dropout.State].
 func (g *ChemGIN) DropoutState() []*nn.Buffer { return dropoutState(g.Drops) }
 
 func dropoutState(drops []*nn.Dropout) []*nn.Buffer {

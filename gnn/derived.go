@@ -10,7 +10,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/internal/plan"
 )
 
-// Features returns the dense matrix [N×F] of the features, one-hot or not.
+// Features returns the features as a dense matrix [N×F], one-hot or not.
 func (b *Batch) Features() *autodiff.Var {
 	if b.x == nil {
 		if features := &b.Host.X; features.Dense != nil {
@@ -23,7 +23,7 @@ func (b *Batch) Features() *autodiff.Var {
 }
 
 // SetFeatures replaces the features of the graphs by x [N×F]. GIN and ResGCN read it; encoders
-// of categories, as ChemGIN, do not. It panics if the shape differs.
+// of categories, such as ChemGIN, do not. It panics if the shape differs.
 func (b *Batch) SetFeatures(x *autodiff.Var) {
 	if x.Rows() != b.Host.Nodes() || x.Cols() != b.Host.X.Width {
 		panic(fmt.Sprintf("gnn: SetFeatures: %d×%d for %d nodes with features of width %d",

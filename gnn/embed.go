@@ -12,13 +12,13 @@ import (
 )
 
 // Embed returns the embeddings of n graphs, row-major [n×Width], by an encoder in
-// Eval mode. add appends a graph to a batch in the form that the encoder is to see;
-// nil appends it unchanged. The graphs must be valid ([graph.Graph.Validate]) and
-// have the features that the encoder was made for. Embed returns the error of ctx,
-// which it checks between batches, or that of a device that failed.
+// Eval mode. add appends a graph to a batch in the form that the encoder reads; nil appends
+// it unchanged. The graphs must be valid ([graph.Graph.Validate]) and have the features that
+// the encoder was made for. Embed returns the error of ctx, which it checks between batches,
+// or of a device that failed.
 //
-// On the CPU in float32 the vectors of a [ChemGIN] do not depend on the other graphs, to the last
-// bit: see [Environments].
+// On the CPU in float32, the bits of a [ChemGIN]'s vectors do not depend on the other graphs;
+// see [Environments].
 func Embed(
 	ctx context.Context,
 	be backend.Backend,
@@ -41,9 +41,9 @@ func Embed(
 	})
 }
 
-// Environments is a cache of a [ChemGIN] in Eval mode. It keeps the rows of atoms after each
-// layer by the atoms and bonds around them, their environments, most of which molecules
-// share. A vector has the same bits whatever is in the cache and in the batch.
+// Environments is a cache of the layers of a [ChemGIN] in Eval mode. It keeps the row of an
+// atom after each layer under the atoms and bonds around it, its environment; molecules
+// share most of these. Neither the cache nor the batch changes the bits of a vector.
 type Environments struct {
 	encoder *ChemGIN
 	plan    *plan.Environments
@@ -119,5 +119,5 @@ func embed(
 // to 8192 nodes for a GIN 3×32 and 2621 for an encoder of width 300.
 const embedElements = 8192 * 96
 
-// environmentNodes bounds a batch by environment, whose activations are few.
+// environmentNodes bounds a batch of [Environments], which has few activations.
 const environmentNodes = 4096

@@ -13,7 +13,7 @@ import (
 //
 //	y_i = MLP((1+ε)·x_i + Σ_{j→i} x_j),
 //
-// with ε a constant.
+// where ε is a constant.
 type GINConv struct {
 	MLP *nn.MLP
 	Eps float64
@@ -36,7 +36,7 @@ func (c *GINConv) Forward(b *Batch, x *autodiff.Var) *autodiff.Var {
 	return c.MLP.Forward(x.SpMM(b.Adj, 1+c.Eps))
 }
 
-// Parameters returns the MLP's.
+// Parameters returns the parameters of the MLP.
 func (c *GINConv) Parameters() []*autodiff.Param { return c.MLP.Parameters() }
 
 // Buffers returns none.
@@ -47,8 +47,8 @@ type GINConfig struct {
 	In     int     // width of the input features
 	Hidden int     // width of every layer; 32 in the unsupervised experiments
 	Layers int     // 3 in the unsupervised experiments
-	Eps    float64 // of the layers; 1 is what a self-loop on every node comes to
-	// Readout replaces that of the encoder.
+	Eps    float64 // ε of all layers; 1 equals a self-loop on every node
+	// Readout replaces the sum readout.
 	Readout Readout
 }
 
@@ -57,7 +57,7 @@ type GINConfig struct {
 //
 //	x ← BatchNorm(ReLU(GINConv(x))),
 //
-// and a graph's embedding is the concatenation of the sum readouts of all layers,
+// and the embedding of a graph is the concatenation of the sum readouts of all layers,
 // [B × Layers·Hidden]. The input features are not read out.
 type GIN struct {
 	Config GINConfig

@@ -21,7 +21,7 @@ import (
 type GINEConv struct {
 	MLP     *nn.MLP
 	Columns graph.EdgeColumns
-	// Tables has one table [width×in] for each column.
+	// Tables holds a table [width×in] for each column.
 	Tables []*nn.Embedding
 }
 
@@ -39,7 +39,7 @@ func NewGINEConv(
 	return c
 }
 
-// defaultMLP returns an MLP that is initialised as PyTorch does it by default.
+// defaultMLP returns an MLP with PyTorch's default initialisation.
 func defaultMLP(be backend.Backend, name string, widths []int, rng *rand.Rand) *nn.MLP {
 	m := nn.NewMLP(be, name, widths, nn.KaimingUniform, rng)
 	for _, l := range m.Layers {
@@ -58,7 +58,7 @@ func (c *GINEConv) Forward(b *Batch, x *autodiff.Var) *autodiff.Var {
 	return c.MLP.Forward(x.SpMM(b.Adj, 1).Add(edges))
 }
 
-// Parameters returns those of the MLP and the tables.
+// Parameters returns the parameters of the MLP, then the tables.
 func (c *GINEConv) Parameters() []*autodiff.Param {
 	ps := c.MLP.Parameters()
 	for _, t := range c.Tables {

@@ -9,10 +9,9 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// Inputs is the place on an engine where a recorded step ([backend.Backend.Capture])
-// reads its batch. Batches of one size follow each other there; smaller ones are
-// padded to it ([graph.Batch.Pad]). Padding never affects a graph, and its gradients
-// are zero.
+// Inputs is the memory from which a recorded step ([backend.Backend.Capture]) reads its
+// batch. Batches are loaded into it one after the other and padded to its size
+// ([graph.Batch.Pad]). Padding never affects a graph, and its gradients are zero.
 type Inputs struct {
 	be      backend.Backend
 	host    graph.Batch // padded
@@ -34,7 +33,7 @@ type Inputs struct {
 type Reads struct {
 	Normalized bool       // whether it calls [Batch.Normalized]
 	Edges      EdgeLabels // the argument of [Batch.EdgeCounts]; the zero value is no call
-	Host       bool       // whether the host has a part in Forward, which then cannot be recorded
+	Host       bool       // whether Forward computes on the host and so cannot be recorded
 }
 
 // Reads implements [Encoder]: a GIN reads nothing else.
@@ -60,8 +59,8 @@ func (r Readout) reads(reads Reads) Reads {
 	return reads
 }
 
-// NewInputs makes room for batches like b with up to the given numbers of nodes and
-// of entries of Adj, and for what reads says is read of them, and loads b.
+// NewInputs allocates memory for batches like b, with at most the given numbers of nodes and
+// of entries of Adj, and for the values that reads names. It loads b.
 func NewInputs(be backend.Backend, b *graph.Batch, nodes, entries int, reads Reads) *Inputs {
 	inputs := &Inputs{
 		be:      be,
@@ -118,9 +117,9 @@ func (in *Inputs) Load(b *graph.Batch) {
 	in.upload()
 }
 
-// The places of the index vectors in hosts. From others on there follow, if the
-// batch has them, the transposed adjacency, the normalised one with its transpose,
-// and the categories with their members.
+// Positions of the index vectors in hosts. From others on follow those that the batch has:
+// the transposed adjacency, the normalised adjacency with its transpose, and the categories
+// with their members.
 const (
 	rowPtr = iota
 	columns

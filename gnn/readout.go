@@ -12,14 +12,15 @@ import (
 	"github.com/specmatch/specmatch/gnn/internal/plan"
 )
 
-// Readout says how the vector of a graph comes of those of its nodes. "1,3:sum,max" are the
-// layers, by their numbers from 1, ascending, or last or all of them; and for each how its
-// nodes are put together: by their sum (which a ChemGIN divides by [SumUnit]), their mean or
-// the largest of each column. The vector has layer after layer, and for each the kinds in
-// that order. The zero value is the encoder's own readout.
+// Readout says how the vector of a graph is pooled from those of its nodes, as LAYERS:KINDS.
+// In "1,3:sum,max", the layers are ascending numbers from 1; "last" and "all" name layers
+// too. The kinds pool the nodes of each layer: sum (which a ChemGIN divides by [SumUnit]),
+// mean, or max, the largest of each column. The vector holds layer after layer and, within a
+// layer, the kinds in this order. The zero value is the encoder's own readout.
 type Readout string
 
-// ReadoutAll reads all that there is. It makes the best frozen vectors of molecules.
+// ReadoutAll reads out every layer by every kind. It gives the best frozen vectors of
+// molecules.
 const ReadoutAll Readout = "all:sum,mean,max"
 
 // The kinds of readouts.
@@ -29,7 +30,8 @@ const (
 	readMax  = "max"
 )
 
-// parse returns the numbers, from 1, of the layers of so many, and the kinds.
+// parse returns the numbers of the layers that are read out, of the given number of layers,
+// and the kinds.
 func (r Readout) parse(layers int) (numbered []int, kinds []string, err error) {
 	numbers, names, _ := strings.Cut(string(r), ":")
 	kinds = strings.Split(names, ",")
@@ -59,13 +61,14 @@ func (r Readout) parse(layers int) (numbered []int, kinds []string, err error) {
 	return numbered, kinds, nil
 }
 
-// ParseReadout returns the readout that a text names, for encoders with enough layers.
+// ParseReadout returns the readout that a text names. It does not know how many layers the
+// encoder has.
 func ParseReadout(s string) (Readout, error) {
 	_, _, err := Readout(s).parse(maxSize)
 	return Readout(s), err
 }
 
-// mustParse is parse of a readout that passes [Architecture.Check].
+// mustParse is parse for a readout that passes [Architecture.Check]; it panics on others.
 func (r Readout) mustParse(layers int) (numbers []int, kinds []string) {
 	numbers, kinds, err := r.parse(layers)
 	if err != nil {
@@ -105,7 +108,8 @@ func readOutBy(p plan.Plan, e encoder, b *Batch, mode nn.Mode, own Readout, unit
 	return autodiff.ConcatCols(parts...)
 }
 
-// GlobalMaxPool has the largest of each column [B×F]; a graph without nodes gets zeros.
+// GlobalMaxPool is the max readout [B×F], the largest of each column; a graph without nodes
+// gets zeros.
 func GlobalMaxPool(x *autodiff.Var, b *Batch) *autodiff.Var { return x.SegmentMax(b.GraphPtr) }
 
 // pool returns the features of the nodes after a layer, pooled over each graph [B×F].
@@ -126,8 +130,8 @@ func pool(b *Batch, layer plan.Layer, kind string) *autodiff.Var {
 	return global(layer.Nodes, b)
 }
 
-// Columns names the numbers of an embedding: h0, h1 and so on, or with a [Readout] by their
-// layer and kind, as in l2_max_17.
+// Columns names the columns of an embedding: h0, h1 and so on or, with a [Readout], by layer
+// and kind, as in l2_max_17.
 func (a Architecture) Columns() (names []string) {
 	if a.Readout == "" {
 		for i := range a.Width() {
@@ -146,7 +150,8 @@ func (a Architecture) Columns() (names []string) {
 	return names
 }
 
-// WithReadout returns an encoder of this package with another readout. It shares the weights.
+// WithReadout returns a copy of an encoder of this package with another readout. Both share
+// the weights.
 func WithReadout(e Encoder, r Readout) (Encoder, error) {
 	a, err := ArchitectureOf(e)
 	if err != nil {

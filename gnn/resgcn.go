@@ -15,8 +15,8 @@ type ResGCNConfig struct {
 	Hidden   int  // width of every layer
 	Layers   int  // number of graph convolutions
 	Residual bool // a convolution's result is added to its input
-	// Readout replaces that of the encoder, with its linear layer and last two norms; its
-	// layers are the convolutions.
+	// Readout replaces the sum over nodes together with the linear layer and the two norms
+	// after it. Its layers are the convolutions.
 	Readout Readout
 }
 

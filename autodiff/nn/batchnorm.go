@@ -57,7 +57,7 @@ func (b *BatchNorm) Forward(x *autodiff.Var, groups *backend.Indices, mode Mode)
 	return b.ForwardNorm(x, autodiff.Norm{Groups: groups}, groups, mode)
 }
 
-// ForwardNorm is [BatchNorm.Forward] with the bias of a layer before it, a ReLU behind it
+// ForwardNorm is [BatchNorm.Forward] with the bias of a layer before it, a ReLU after it
 // and rows that stand for several equal ones, as n says, whose Eps is not read. counts
 // delimits the rows of each group before equal ones were taken together: n.Groups, unless
 // there are weights.

@@ -9,8 +9,8 @@ import (
 )
 
 // Dropout zeroes entries with probability P while training and scales the rest
-// by 1/(1-P); see [autodiff.Var.Dropout]. Every place that drops needs its own
-// layer with its own seed, so that masks differ.
+// by 1/(1-P); see [autodiff.Var.Dropout]. Every use needs its own layer with
+// its own seed, so that masks differ.
 type Dropout struct {
 	P    float64
 	Seed uint64
@@ -44,6 +44,6 @@ func (d *Dropout) Forward(x *autodiff.Var, mode Mode) *autodiff.Var {
 }
 
 // State returns the number of masks drawn so far as a buffer, for checkpoints:
-// training that is resumed goes on with the next mask. It is not a weight of the
-// model, so modules do not list it among their Buffers.
+// resumed training continues with the next mask. It is not a weight of the model, so
+// modules do not list it among their Buffers.
 func (d *Dropout) State(name string) *Buffer { return BufferOf(d.be, name, d.step) }

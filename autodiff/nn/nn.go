@@ -1,4 +1,4 @@
-// Package nn has the layers that graph encoders are made of: plain structs that
+// Package nn provides the layers of graph encoders: plain structs that
 // hold parameters of package autodiff, with a Forward method that records operators
 // on a tape.
 //
@@ -34,7 +34,7 @@ type Buffer struct {
 	Value *tensor.Tensor
 	// Layout is the shape of the buffer in files.
 	Layout autodiff.Layout
-	// Loaded, if set, gets the values row by row when they have been read from a file.
+	// Loaded, if set, is called with the values, row by row, after a file was read.
 	Loaded func(values []float64)
 	be     backend.Backend
 }

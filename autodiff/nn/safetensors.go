@@ -26,12 +26,12 @@ import (
 // of a JSON header as 8 little-endian bytes; the header, which says for every
 // name its type, shape and place; the numbers.
 
-// The keys of a file's metadata that Save sets. Version 1 of the format had every
-// tensor as this package holds it, [rows, cols]. A file without a version is taken
-// for PyTorch's, which has the layout of version 2.
+// Save sets these keys of the metadata. In version 1 of the format, every tensor had the
+// shape that it has in memory, [rows, cols]. A file without a version is assumed to come
+// from PyTorch, whose layout is that of version 2.
 //
-// The checksum is the CRC-32C of all that follows the length of the header, with
-// zeros in the place of its own digits.
+// The checksum is the CRC-32C of everything after the length of the header, computed with
+// zeros as its own digits.
 const (
 	formatKey     = "specmatch_format"
 	formatVersion = "2"
@@ -41,7 +41,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// maxHeader bounds the header that is read, in bytes: a thousand times what the
+// maxHeader is the longest header that is read, in bytes. It is a thousand times what the
 // models of this module need.
 const maxHeader = 1 << 24
 
@@ -51,9 +51,9 @@ const maxHeader = 1 << 24
 //
 // Names and shapes are PyTorch's: the weight of a [Linear] is [out, in], biases,
 // norms and running statistics are vectors [n], tables are [rows, width]. There is
-// no num_batches_tracked, which PyTorch's BatchNorm1d takes as 0 where it is
-// missing, also with strict=True; a reader ignores it. The memory of an optimizer is
-// no tensor of PyTorch's, and is written as it is.
+// no num_batches_tracked: PyTorch's BatchNorm1d reads a missing one as 0, even with
+// strict=True, and this package ignores it. The state of an optimizer has no counterpart in
+// PyTorch and is written in its own shapes.
 func Save(w io.Writer, m Module, meta map[string]string) error {
 	if err := save(w, m, meta); err != nil {
 		return fmt.Errorf("nn: save: %w", err)
@@ -61,7 +61,7 @@ func Save(w io.Writer, m Module, meta map[string]string) error {
 	return nil
 }
 
-// SaveFile is [Save] to a file, which appears whole or not at all.
+// SaveFile saves to a file, see [Save]. The file is complete or does not appear at all.
 func SaveFile(path string, m Module, meta map[string]string) error {
 	err := files.Write(path, func(w io.Writer) error { return save(w, m, meta) })
 	if err != nil {
@@ -91,10 +91,10 @@ type File struct {
 	data     []byte
 }
 
-// ReadFile reads a safetensors file, or a state_dict that PyTorch's torch.save has
-// written, in its form of today or before 1.6. No code of such a file is run: what is
-// more than a state_dict is refused. It takes memory for what is there, whatever the
-// file says of itself.
+// ReadFile reads a safetensors file or a state_dict written by PyTorch's torch.save, in the
+// present format or that before 1.6. It never runs code of such a file: anything beyond a
+// state_dict is an error. It allocates in proportion to the size of the file, whatever the
+// header claims.
 func ReadFile(path string) (*File, error) {
 	r, err := os.Open(path)
 	if err != nil {
@@ -346,7 +346,7 @@ func save(w io.Writer, m Module, meta map[string]string) error {
 	return err
 }
 
-// checksum returns that of a header, which has noChecksum in it, and its data.
+// checksum returns the checksum of data and its header, which contains noChecksum.
 func checksum(header, data []byte) string {
 	return fmt.Sprintf("%08x", crc32.Update(crc32.Checksum(header, castagnoli), castagnoli, data))
 }
@@ -406,10 +406,10 @@ func encodeHeader(es []entry, meta map[string]string) ([]byte, error) {
 	return header.Bytes(), nil
 }
 
-// Load copies the tensors, as [Save] wrote them or as the state of a PyTorch module of the
-// same names and shapes, into the parameters and buffers of m, converting to the precision
-// of their engine. Names and shapes must be exactly m's; the error lists all that differ.
-// On an error m is unchanged.
+// Load copies the tensors into the parameters and buffers of m and converts them to the
+// precision of their engine. The file may be from [Save] or be the state_dict of a PyTorch
+// module. Names and shapes must be exactly those of m; the error lists all differences.
+// After an error m is unchanged.
 func (f *File) Load(m Module) error {
 	es, err := entries(m)
 	if err != nil {
@@ -536,7 +536,7 @@ func read(r io.Reader) (*File, error) {
 const counter = ".num_batches_tracked"
 
 // readHeader reads the header and leaves r at the numbers. The tensors come in
-// the order of their places, which cover the data without gap or overlap.
+// the order of their offsets, which cover the data without gap or overlap.
 func readHeader(r io.Reader) (header []byte, f *File, err error) {
 	bad := func(format string, args ...any) ([]byte, *File, error) {
 		return nil, nil, fmt.Errorf("not a safetensors file: "+format, args...)

@@ -16,14 +16,14 @@ import (
 //	m ← β₁m + (1-β₁)g,  v ← β₂v + (1-β₂)g²,
 //	p ← p - η/(1-β₁ᵗ) · m / (√v/√(1-β₂ᵗ) + ε).
 //
-// The step count t is that of the parameter: a step in which it has no gradient does not
-// count. The learning rate and the count of all steps live on the engine, so that an engine
-// can record a training step and replay it. What a parameter has missed does not: a
-// parameter must have a gradient in all steps that are recorded, or in none.
+// Each parameter has its own step count t, which skips steps without a gradient. The learning
+// rate and the count of all steps live on the engine, so that a training step can be recorded
+// and replayed. The counts of missed steps live on the host: a parameter must have a gradient
+// in all recorded steps or in none.
 type Adam struct {
 	Config backend.AdamConfig
-	// Name begins the names of the state; "adam" unless a checkpoint holds the
-	// memory of several optimizers.
+	// Name is the prefix of the names of the state. The default "adam" must be changed if
+	// a checkpoint holds the state of several optimizers.
 	Name   string
 	fused  backend.AdamFuser // updates all parameters in one call; nil: one by one
 	be     backend.Backend

@@ -1,11 +1,10 @@
-// Package pytorch reads the weights that PyTorch's torch.save has written.
+// Package pytorch reads weights written by PyTorch's torch.save.
 //
-// Such a file is a pickle, which is a program for a stack machine that may name any
-// function of Python and call it. A state_dict needs a few instructions and the few
-// names below; anything else is refused, and nothing is ever called. Both forms are
-// read: since PyTorch 1.6 a zip archive with the pickle in data.pkl and the numbers of
-// each storage in a file of its own; before, several pickles and the numbers behind
-// them.
+// Such a file is a pickle: a program for a stack machine that can name any function of
+// Python and call it. A state_dict needs only a few instructions and the few names below.
+// Anything else is an error, and nothing is ever called. Since PyTorch 1.6, the file is a
+// zip archive with the pickle in data.pkl and the numbers of each storage in a file of its
+// own. Before, it was several pickles followed by the numbers. Both forms are read.
 package pytorch
 
 import (
@@ -29,8 +28,8 @@ type Tensor struct {
 	Data  []byte // row-major, little-endian
 }
 
-// The beginnings of PyTorch's files: of a zip archive; and of the older form, which is
-// the pickles of a magic number and of the form's version.
+// PyTorch's files begin with one of these: a zip archive, or in the older form the pickles of
+// a magic number and of the version.
 const (
 	zipMagic    = "PK\x03\x04"
 	legacyMagic = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03."
@@ -227,7 +226,7 @@ func storagesOf(top any) map[string]*storage {
 	return storages
 }
 
-// stateDict returns the tensors of a state_dict, from a file of so many bytes.
+// stateDict returns the tensors of a state_dict from a file of the given size in bytes.
 func stateDict(top any, size int64, data func(*storage) ([]byte, error)) ([]Tensor, error) {
 	d, ok := top.(*dict)
 	if !ok {
@@ -273,7 +272,7 @@ func stateDict(top any, size int64, data func(*storage) ([]byte, error)) ([]Tens
 	return tensors, nil
 }
 
-// gather returns the bytes of a tensor, row-major, which may be limit at most.
+// gather returns the bytes of a tensor, row-major; more than limit are an error.
 func (v *view) gather(data []byte, limit int64) ([]byte, error) {
 	if int64(len(data)) != v.values*v.size {
 		return nil, fmt.Errorf("its storage %.80q has %d bytes for %d values of %s",
@@ -354,8 +353,8 @@ type machine struct {
 	err   error
 }
 
-// maxInstructions bounds a pickle, each of whose bytes may make a value of some 60 bytes. A
-// tensor takes about 40.
+// maxInstructions bounds a pickle, because each of its bytes may make a value of about 60
+// bytes. A tensor takes about 40 instructions.
 const maxInstructions = 1 << 20
 
 func unpickle(in []byte) (value any, rest []byte, err error) {
