@@ -44,10 +44,6 @@ type Architecture struct {
 	Readout Readout `json:"readout,omitempty"`
 }
 
-// maxSize bounds the sizes of an architecture, so that their products do not overflow. Larger
-// encoders would not fit into memory.
-const maxSize = 1 << 20
-
 // Check returns an error unless an encoder of the architecture can be built.
 func (a Architecture) Check() error {
 	ownFeatures := a.Kind == KindChemGIN || a.Kind == KindBioGIN
@@ -261,4 +257,61 @@ func (a Architecture) Accepts(g *graph.Graph) error {
 		}
 	}
 	return nil
+}
+
+// Columns names the columns of an embedding: h0, h1 and so on or, with a [Readout], by layer
+// and kind, as in l2_max_17.
+func (a Architecture) Columns() (names []string) {
+	if a.Readout == "" {
+		for i := range a.Width() {
+			names = append(names, fmt.Sprintf("h%d", i))
+		}
+		return names
+	}
+	layers, kinds := a.Readout.mustParse(a.Layers)
+	for _, l := range layers {
+		for _, kind := range kinds {
+			for i := range a.Hidden {
+				names = append(names, fmt.Sprintf("l%d_%s_%d", l, kind, i))
+			}
+		}
+	}
+	return names
+}
+
+// WithReadout returns a copy of an encoder of this package with another readout. Both share
+// the weights.
+func WithReadout(e Encoder, r Readout) (Encoder, error) {
+	a, err := ArchitectureOf(e)
+	if err != nil {
+		return nil, err
+	}
+	a.Readout = r
+	if r != "" {
+		a.Sum = false
+		a.Center = false
+	}
+	if err := a.Check(); err != nil {
+		return nil, err
+	}
+	switch e := e.(type) {
+	case *GIN:
+		g := *e
+		g.Config.Readout = r
+		return &g, nil
+	case *ResGCN:
+		g := *e
+		g.Config.Readout = r
+		return &g, nil
+	case *ChemGIN:
+		g := *e
+		g.Config.Readout = r
+		g.Config.Sum = a.Sum
+		return &g, nil
+	default:
+		g := *e.(*BioGIN)
+		g.Config.Readout = r
+		g.Config.Center = a.Center
+		return &g, nil
+	}
 }

@@ -1,6 +1,9 @@
 package gnn
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/gnn/internal/plan"
@@ -40,6 +43,9 @@ type encoder interface {
 	// layers is the definition: it returns the features [N×Hidden] of the nodes after
 	// each layer.
 	layers(b *Batch, mode nn.Mode) []*autodiff.Var
+	// readout returns the readout that replaces the encoder's own, or "", and the number of
+	// layers.
+	readout() (Readout, int)
 	// plan returns a faster way to compute the layers of a batch, which may not fit; or nil.
 	plan(b *Batch) plan.Plan
 }
@@ -68,4 +74,50 @@ func nodesAfter(e encoder, b *Batch, mode nn.Mode, wanted ...int) (xs []*autodif
 		xs = append(xs, layer.Nodes)
 	}
 	return xs
+}
+
+// readOut returns the embeddings [B×Width] of a batch by the readout of e or, if it has none, by
+// own; sums are multiplied by unit.
+func readOut(e encoder, b *Batch, mode nn.Mode, own Readout, unit float64) *autodiff.Var {
+	return readOutBy(e.plan(b), e, b, mode, own, unit)
+}
+
+// readOutBy is readOut with the given plan, which may be nil.
+func readOutBy(p plan.Plan, e encoder, b *Batch, mode nn.Mode, own Readout, unit float64) *autodiff.Var {
+	readout, count := e.readout()
+	wanted, kinds := cmp.Or(readout, own).mustParse(count)
+	// Only the encoder's own readout takes the sums that a plan may offer.
+	sums := readout == "" && slices.Equal(kinds, []string{readSum})
+	var parts []*autodiff.Var
+	for _, layer := range runLayers(e, p, b, mode, wanted, sums) {
+		for _, kind := range kinds {
+			h := pool(b, layer, kind)
+			if kind == readSum && unit != 1 {
+				h = h.Scale(unit)
+			}
+			parts = append(parts, h)
+		}
+	}
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return autodiff.ConcatCols(parts...)
+}
+
+// pool returns the features of the nodes after a layer, pooled over each graph [B×F].
+func pool(b *Batch, layer plan.Layer, kind string) *autodiff.Var {
+	pooled := layer.Max
+	global := GlobalMaxPool
+	switch kind {
+	case readSum:
+		pooled = layer.Sum
+		global = GlobalAddPool
+	case readMean:
+		pooled = layer.Mean
+		global = GlobalMeanPool
+	}
+	if pooled != nil {
+		return pooled
+	}
+	return global(layer.Nodes, b)
 }

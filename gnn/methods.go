@@ -89,6 +89,11 @@ func buffers(modules []nn.Module) (bs []*nn.Buffer) {
 	return bs
 }
 
+func (g *GIN) readout() (Readout, int)     { return g.Config.Readout, len(g.Convs) }
+func (g *ResGCN) readout() (Readout, int)  { return g.Config.Readout, len(g.Convs) }
+func (g *ChemGIN) readout() (Readout, int) { return g.Config.Readout, len(g.Convs) }
+func (g *BioGIN) readout() (Readout, int)  { return g.Config.Readout, len(g.Convs) }
+
 func (g *GIN) check(b *Batch)     { b.checkWidth("GIN", g.Config.In) }
 func (g *ResGCN) check(b *Batch)  { b.checkWidth("ResGCN", g.Config.In) }
 func (g *ChemGIN) check(b *Batch) { b.checkCategories("ChemGIN", g.Columns.NodeWidth()) }
