@@ -58,7 +58,8 @@ func (a Architecture) Check() error {
 		return fmt.Errorf("gnn: encoder %s with node features of width %d", a.Kind, a.In)
 	case a.Residual && a.Kind != KindResGCN || a.Sum && a.Kind != KindChemGIN ||
 		a.Center && a.Kind != KindBioGIN:
-		return fmt.Errorf("gnn: encoder %s has no residual layers, no choice of a sum or no center", a.Kind)
+		return fmt.Errorf("gnn: encoder %s has no residual layers, no choice of a sum or no center",
+			a.Kind)
 	case !(a.Dropout >= 0 && a.Dropout < 1) || a.Dropout > 0 && !ownFeatures:
 		return fmt.Errorf("gnn: encoder %s with dropout %v", a.Kind, a.Dropout)
 	case !(math.Abs(a.Eps) <= maxSize) || a.Eps != 0 && a.Kind != KindGIN:
@@ -165,7 +166,8 @@ func ArchitectureOf(e Encoder) (Architecture, error) {
 			Readout: c.Readout,
 		}, nil
 	}
-	return Architecture{}, fmt.Errorf("gnn: an encoder of type %T has no architecture that a file could name",
+	return Architecture{}, fmt.Errorf("gnn: an encoder of type %T has no architecture that a file "+
+		"could name",
 		e)
 }
 
@@ -195,7 +197,8 @@ func (a Architecture) Size() (tensors, values int) {
 	case KindGIN:
 		return 8 * l, linear(a.In, h) + linear(h, h) + (l-1)*2*linear(h, h) + l*norm(h)
 	case KindResGCN:
-		return 15 + 6*l, norm(a.In) + a.In*h + l*(norm(h)+linear(h, h)) + norm(h) + linear(h, h) + norm(h)
+		return 15 + 6*l, norm(a.In) + a.In*h + l*(norm(h)+linear(h, h)) + norm(h) + linear(h, h) +
+			norm(h)
 	case KindChemGIN:
 		c := a.categories()
 		rows := 0
@@ -243,7 +246,8 @@ func (a Architecture) Accepts(g *graph.Graph) error {
 				"with the atom features %q",
 				g.X.Width, a.Kind, width, a.categories().Name)
 		}
-		return fmt.Errorf("gnn: node features of width %d; encoder %s wants %d", g.X.Width, a.Kind, width)
+		return fmt.Errorf("gnn: node features of width %d; encoder %s wants %d",
+			g.X.Width, a.Kind, width)
 	case labels == 0:
 		return nil
 	case !g.X.OneHot():

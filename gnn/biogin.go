@@ -54,10 +54,14 @@ func (c *BioConv) Forward(b *Batch, x *autodiff.Var, mode nn.Mode) *autodiff.Var
 	))
 	y := autodiff.ConcatCols(x.SpMM(b.Adj, 1), edges)
 	norm := autodiff.Norm{Groups: b.ViewNodes, Bias: b.tape.Param(c.First.B), ReLU: true}
-	return c.Second.Forward(c.Norm.ForwardNorm(y.MatMul(b.tape.Param(c.First.W)), norm, b.ViewNodes, mode))
+	return c.Second.Forward(c.Norm.ForwardNorm(
+		y.MatMul(b.tape.Param(c.First.W)), norm, b.ViewNodes, mode,
+	))
 }
 
-func (c *BioConv) modules() []nn.Module { return []nn.Module{c.Edge, c.First, c.Norm, c.Second} }
+func (c *BioConv) modules() []nn.Module {
+	return []nn.Module{c.Edge, c.First, c.Norm, c.Second}
+}
 
 // Parameters returns the parameters of the edge encoder, then of the MLP.
 func (c *BioConv) Parameters() []*autodiff.Param { return parameters(c.modules()) }

@@ -69,7 +69,9 @@ func NewChemGIN(be backend.Backend, c ChemGINConfig, rng *rand.Rand) *ChemGIN {
 		g.Convs = append(g.Convs, NewGINEConv(
 			be, fmt.Sprintf("encoder.gnns.%d", l), c.Hidden, 2*c.Hidden, c.Hidden, f.EdgeColumns(), rng,
 		))
-		g.Norms = append(g.Norms, nn.NewBatchNorm(be, fmt.Sprintf("encoder.batch_norms.%d", l), c.Hidden))
+		g.Norms = append(g.Norms, nn.NewBatchNorm(
+			be, fmt.Sprintf("encoder.batch_norms.%d", l), c.Hidden,
+		))
 		g.Drops = append(g.Drops, nn.NewDropout(be, c.Dropout, rng.Uint64()))
 	}
 	g.tables = g.allAtoms(be)

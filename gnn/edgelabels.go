@@ -18,10 +18,13 @@ type EdgeLabels struct {
 // ColumnLabels returns the vectors of labels that combine several categories; see
 // [graph.Batch.EdgeCounts].
 func ColumnLabels(c graph.EdgeColumns) EdgeLabels {
-	return EdgeLabels{fmt.Sprint(c), c.Width(), func(b *graph.Batch) []float32 { return b.EdgeCounts(c) }}
+	return EdgeLabels{fmt.Sprint(c), c.Width(), func(b *graph.Batch) []float32 {
+		return b.EdgeCounts(c)
+	}}
 }
 
-// BitLabels returns the bits of labels as vectors; loop is the label of a self-loop. See [graph.Batch.EdgeBitCounts].
+// BitLabels returns the bits of labels as vectors; loop is the label of a self-loop. See
+// [graph.Batch.EdgeBitCounts].
 func BitLabels(bits int, loop int32) EdgeLabels {
 	return EdgeLabels{fmt.Sprint(bits, loop), bits + 1, func(b *graph.Batch) []float32 {
 		return b.EdgeBitCounts(bits, loop)

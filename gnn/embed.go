@@ -58,14 +58,18 @@ func NewEnvironments(e *ChemGIN, bytes int) *Environments {
 
 // Embed is the function [Embed] with the cache, on engines that allow one.
 func (m *Environments) Embed(
-	ctx context.Context, be backend.Backend, graphs []*graph.Graph, add func(b *graph.Batch, g *graph.Graph),
+	ctx context.Context,
+	be backend.Backend,
+	graphs []*graph.Graph,
+	add func(b *graph.Batch, g *graph.Graph),
 ) ([]float64, error) {
 	if !cachesRows(be) {
 		return Embed(ctx, be, m.encoder, graphs, add)
 	}
-	return embed(ctx, be, m.encoder.Width(), environmentNodes, graphs, add, func(b *Batch) *autodiff.Var {
-		return m.encoder.forward(m.plan, b, nn.Eval)
-	})
+	return embed(ctx, be, m.encoder.Width(), environmentNodes, graphs, add,
+		func(b *Batch) *autodiff.Var {
+			return m.encoder.forward(m.plan, b, nn.Eval)
+		})
 }
 
 // Close frees the cache, which can then be used again.

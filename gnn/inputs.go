@@ -107,10 +107,20 @@ func (in *Inputs) upload() {
 func (in *Inputs) Load(b *graph.Batch) {
 	if b.Graphs() != in.host.Graphs() || b.Views() != in.host.Views() || b.X.Width != in.host.X.Width ||
 		b.X.OneHot() != in.host.X.OneHot() || b.Asymmetric != in.host.Asymmetric {
-		panic(fmt.Sprintf("gnn: Inputs: Load of a batch of %d graphs in %d views (width %d, one-hot %v, "+
-			"asymmetric %v) where %d in %d are wanted (%d, %v, %v)",
-			b.Graphs(), b.Views(), b.X.Width, b.X.OneHot(), b.Asymmetric,
-			in.host.Graphs(), in.host.Views(), in.host.X.Width, in.host.X.OneHot(), in.host.Asymmetric))
+		panic(fmt.Sprintf(
+			"gnn: Inputs: Load of a batch of %d graphs in %d views (width %d, one-hot %v, "+
+				"asymmetric %v) where %d in %d are wanted (%d, %v, %v)",
+			b.Graphs(),
+			b.Views(),
+			b.X.Width,
+			b.X.OneHot(),
+			b.Asymmetric,
+			in.host.Graphs(),
+			in.host.Views(),
+			in.host.X.Width,
+			in.host.X.OneHot(),
+			in.host.Asymmetric,
+		))
 	}
 	in.fill(b)
 	in.be.UpdateIndices(in.indices, in.hosts)
@@ -135,7 +145,9 @@ func (in *Inputs) fill(b *graph.Batch) {
 	for _, g := range b.ViewPtr {
 		in.views = append(in.views, b.GraphPtr[g])
 	}
-	in.hosts = append(in.hosts[:0], in.host.Ptr, in.host.Adj, in.host.GraphPtr, in.views, in.host.ViewPtr)
+	in.hosts = append(
+		in.hosts[:0], in.host.Ptr, in.host.Adj, in.host.GraphPtr, in.views, in.host.ViewPtr,
+	)
 	if b.Asymmetric {
 		ptr, adj := graph.TransposeCSR(b.Ptr, b.Adj, b.Nodes())
 		for len(ptr) <= in.nodes {

@@ -111,7 +111,8 @@ func (b *Batch) checkWidth(encoder string, width int) {
 // encoder wants.
 func (b *Batch) checkCategories(encoder string, n int) {
 	if x := &b.Host.X; x.Width != n || !x.OneHot() {
-		panic(fmt.Sprintf("gnn: %s: want %d categories of nodes; the features have width %d (one-hot: %v)",
+		panic(fmt.Sprintf("gnn: %s: want %d categories of nodes; the features have width "+
+			"%d (one-hot: %v)",
 			encoder, n, x.Width, x.OneHot()))
 	}
 }

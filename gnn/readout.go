@@ -34,7 +34,8 @@ func (r Readout) parse(layers int) (numbered []int, kinds []string, err error) {
 	kinds = strings.Split(names, ",")
 	ok := true
 	for i, k := range kinds {
-		ok = ok && slices.Contains([]string{readSum, readMean, readMax}, k) && !slices.Contains(kinds[:i], k)
+		ok = ok && slices.Contains([]string{readSum, readMean, readMax}, k) &&
+			!slices.Contains(kinds[:i], k)
 	}
 	switch numbers {
 	case "all":
@@ -83,4 +84,6 @@ func (r Readout) hasMax() bool { return strings.Contains(string(r), readMax) }
 
 // GlobalMaxPool is the max readout [B×F], the largest of each column; a graph without nodes
 // gets zeros.
-func GlobalMaxPool(x *autodiff.Var, b *Batch) *autodiff.Var { return x.SegmentMax(b.GraphPtr) }
+func GlobalMaxPool(x *autodiff.Var, b *Batch) *autodiff.Var {
+	return x.SegmentMax(b.GraphPtr)
+}

@@ -70,7 +70,9 @@ func NewResGCN(be backend.Backend, c ResGCNConfig, rng *rand.Rand) *ResGCN {
 	}
 	for l := range c.Layers {
 		g.Norms = append(g.Norms, norm(fmt.Sprintf("bns_conv.%d", l), c.Hidden))
-		g.Convs = append(g.Convs, NewGCNConv(be, fmt.Sprintf("encoder.convs.%d", l), c.Hidden, c.Hidden, rng))
+		g.Convs = append(g.Convs, NewGCNConv(
+			be, fmt.Sprintf("encoder.convs.%d", l), c.Hidden, c.Hidden, rng,
+		))
 	}
 	g.PooledNorm, g.HiddenNorm = norm("bns_fc.0", c.Hidden), norm("bn_hidden", c.Hidden)
 	g.Hidden = nn.NewLinear(be, "encoder.lins.0", c.Hidden, c.Hidden, nn.KaimingUniform, rng)

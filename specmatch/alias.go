@@ -13,4 +13,6 @@ type Trained = model.Trained
 // Open is [model.Open].
 //
 // Deprecated: use [model.Open]. The next release drops this name.
-func Open(path string, be backend.Backend) (*Trained, error) { return model.Open(path, be) }
+func Open(path string, be backend.Backend) (*Trained, error) {
+	return model.Open(path, be)
+}

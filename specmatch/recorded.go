@@ -11,10 +11,11 @@ type Recorded struct{ *train.Recorded }
 
 // NewRecorded returns a Recorded for a trainer. A steered β is an error.
 func NewRecorded(tr *Trainer) (*Recorded, error) {
-	r, err := train.NewRecorded(tr.Minimizer, tr.Model.Encoder.Reads(), func(b *gnn.Batch, match bool) train.Losses {
-		l, _, _ := tr.losses(b, match, false)
-		return l
-	})
+	r, err := train.NewRecorded(tr.Minimizer, tr.Model.Encoder.Reads(),
+		func(b *gnn.Batch, match bool) train.Losses {
+			l, _, _ := tr.losses(b, match, false)
+			return l
+		})
 	return &Recorded{r}, err
 }
 

@@ -57,7 +57,9 @@ func (c LaplacianMatch) Graph(z []float64, n, d int) *SimilarityGraph {
 
 // Alignment returns mean_i ‖z¹_i - z²_i‖² [1×1] (Wang and Isola 2020) of z¹, z² [N×D].
 // It does not normalise the rows.
-func Alignment(z1, z2 *autodiff.Var) *autodiff.Var { return z1.Sub(z2).Square().RowSums().Mean() }
+func Alignment(z1, z2 *autodiff.Var) *autodiff.Var {
+	return z1.Sub(z2).Square().RowSums().Mean()
+}
 
 // Uniformity returns ln mean_{i≠j} e^(-2·‖z_i-z_j‖²) [1×1] (Wang and Isola
 // 2020) of the rows of z [N×D]. It panics unless N ≥ 2.

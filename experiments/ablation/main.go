@@ -46,23 +46,34 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 				LR:     0.01,
 				Seeds:  5,
 			},
-			Protocol: cli.Protocol{Protocols: []string{"graphcl"}, Choices: []string{"graphcl", "linear"}},
+			Protocol: cli.Protocol{
+				Protocols: []string{"graphcl"},
+				Choices:   []string{"graphcl", "linear"},
+			},
 			// The least β of the paper's range. At the 0.05 of Table 1 L_G is too
 			// weak for a switch of it to show.
 			Settings: training.Settings{Options: method.Options{"beta": train.Beta{Weight: 0.5}}},
 		},
 		vary: vary{
 			factors: factors,
-			betas:   []train.Beta{{Weight: 0.05}, {Weight: 0.1}, {Weight: 0.5}, {Weight: 1}, {Weight: 1.5}},
-			ps:      []float64{60, 80, 100},
-			kappas:  []float64{5, 10, 50},
+			betas: []train.Beta{
+				{Weight: 0.05},
+				{Weight: 0.1},
+				{Weight: 0.5},
+				{Weight: 1},
+				{Weight: 1.5},
+			},
+			ps:     []float64{60, 80, 100},
+			kappas: []float64{5, 10, 50},
 		},
 	}
 	flags := cli.NewFlagSet("ablation", synopsis, "", "-dataset NCI1 -data DIR -seeds 3",
 		"-dataset MUTAG -data DIR -vary p -p-values 50,60,70,80,90,100 -beta 0.05")
 	flags.Add(&x.Data, &x.vary, &x.Recipe, &x.Protocol, &x.Engine, &x.Output)
 	methods := []string{method.InfoNCE, method.SpecMatch}
-	x.Settings.Register(flags, method.Unsupervised, methods, func() []string { return methods })
+	x.Settings.Register(flags, method.Unsupervised, methods, func() []string {
+		return methods
+	})
 	flags.Check(func() error {
 		if x.Recipe.Epochs == 0 {
 			return cli.Usagef("-epochs 0 leaves all rows the same")

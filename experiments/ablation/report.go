@@ -139,11 +139,16 @@ func (x *experiment) table(ds *dataset.Dataset, protocol string, results []resul
 		accuracies = append(accuracies, r.accuracies(protocol))
 	}
 	differences, _ := grid.Differences(grid.Minus(accuracies[0], accuracies[1:]...), 2)
-	t.Caption = fmt.Sprintf("%s, %d-fold cross-validation, protocol %s. Accuracy: %s. "+
-		"Minus β = 0: mean difference in points ± its standard error over the seeds. %s "+
-		"What the last epoch's first batch shows: L_G as trained; with the hard threshold at the row's p, "+
-		"and the standard deviation of the similarities, both of z also where L_G sees h; ‖β∇L_G‖/‖∇L_C‖.",
-		ds.Name, x.Protocol.Folds, protocol, run.OverSeeds(x.Recipe.Seeds), grid.Corrected(len(differences)))
+	t.Caption = fmt.Sprintf("%s, %d-fold cross-validation, protocol %s. Accuracy: %s. Minus β = 0: "+
+		"mean difference in points ± its standard error over the seeds. %s What the last epoch's "+
+		"first batch shows: L_G as trained; with the hard threshold at the row's p, and the "+
+		"standard deviation of the similarities, both of z also where L_G sees h; ‖β∇L_G‖/‖∇L_C‖.",
+		ds.Name,
+		x.Protocol.Folds,
+		protocol,
+		run.OverSeeds(x.Recipe.Seeds),
+		grid.Corrected(len(differences)),
+	)
 	for i, r := range results {
 		mean, std := stat.MeanStdDev(accuracies[i], nil)
 		cells := []table.Cell{table.MeanStd(mean, std, 2), table.Text("")}
@@ -195,7 +200,9 @@ func (x *experiment) figure(sets []*dataset.Dataset, bySet map[*dataset.Dataset]
 			if n := len(acc.X); factor != factorBeta && n > 0 {
 				zero := stat.Mean(bySet[ds][0].accuracies(protocol), nil)
 				accuracy.Series = append(accuracy.Series, plot.Series{
-					Name: ds.Name + ", β = 0", X: []float64{acc.X[0], acc.X[n-1]}, Y: []float64{zero, zero},
+					Name: ds.Name + ", β = 0",
+					X:    []float64{acc.X[0], acc.X[n-1]},
+					Y:    []float64{zero, zero},
 				})
 			}
 			match.Series = append(match.Series, soft, hard)

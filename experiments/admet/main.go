@@ -120,7 +120,9 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	}
 	plan := run.NewPlan(x.dir)
 	outcomes := run.Add(plan, list)
-	return plan.Run(ctx, stdout, stderr, func() error { return x.report(stdout, *outcomes) })
+	return plan.Run(ctx, stdout, stderr, func() error {
+		return x.report(stdout, *outcomes)
+	})
 }
 
 // engine is what results.json calls the processor: linear models take none of the engines.

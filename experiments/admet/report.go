@@ -33,14 +33,14 @@ func (x *experiment) report(stdout io.Writer, outcomes []outcome) error {
 	paired.Caption = "Gains are positive where the vectors are better: paired over the seeds, mean ± " +
 		"standard error."
 	t.Caption = fmt.Sprintf(
-		"Test part of the official division, %s that divide the rest into 7/8 to fit on and 1/8 to choose "+
-			"the regularisation on: ridge or logistic regression.",
+		"Test part of the official division, %s that divide the rest into 7/8 to fit on and 1/8 to "+
+			"choose the regularisation on: ridge or logistic regression.",
 		run.OverSeeds(x.recipe.Seeds),
 	)
 	if s, _ := find(x.data.Datasets[0]); s.scaffolds {
 		t.Caption = fmt.Sprintf(
-			"%d divisions by scaffold into 80 %% to fit on, 10 %% to choose the regularisation on and 10 "+
-				"%% to test on: mean ± standard error.",
+			"%d divisions by scaffold into 80 %% to fit on, 10 %% to choose the regularisation on and "+
+				"10 %% to test on: mean ± standard error.",
 			x.recipe.Seeds,
 		)
 	}

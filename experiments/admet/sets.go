@@ -168,7 +168,8 @@ func (s set) load(ctx context.Context, dir string) (*loadedSet, error) {
 			}
 			l.y = append(l.y, y)
 		}
-		m, err := new(molecule.Parser).Parse(r.SMILES) // a parser's next molecule takes the place of the last
+		// a parser's next molecule takes the place of the last
+		m, err := new(molecule.Parser).Parse(r.SMILES)
 		if err != nil {
 			return fmt.Errorf("%s:%d: %w", path, r.Line, err)
 		}
@@ -337,7 +338,9 @@ func methodNames(finetuned bool) (names []string) {
 }
 
 func methodOf(name string) method {
-	return methods[slices.IndexFunc(methods, func(m method) bool { return m.name == name })]
+	return methods[slices.IndexFunc(methods, func(m method) bool {
+		return m.name == name
+	})]
 }
 
 // vectors returns features side by side [N×dim]. Those of the last call are kept.
@@ -444,7 +447,8 @@ func (l *loadedSet) evaluate(ctx context.Context, name string, seed int) (out ou
 		kind = probe.Logistic
 	}
 	similarity := probe.Cosine
-	switch fingerprint := len(m.features) == 1 && (m.features[0] == "bits" || m.features[0] == "counts"); {
+	switch fingerprint := len(m.features) == 1 &&
+		(m.features[0] == "bits" || m.features[0] == "counts"); {
 	case fingerprint && m.model != linear:
 		similarity = probe.Tanimoto
 	case fingerprint && l.scaffolds:
@@ -493,7 +497,9 @@ func some[T any](x []T, width int, rows []int) (part []T) {
 	return part
 }
 
-func (l *loadedSet) recall(ctx context.Context, x []float32, dim int, similarity probe.Similarity) (float64, error) {
+func (l *loadedSet) recall(
+	ctx context.Context, x []float32, dim int, similarity probe.Similarity,
+) (float64, error) {
 	times := map[string]int{}
 	for _, s := range l.scaffold {
 		times[s]++

@@ -119,7 +119,8 @@ func execute(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	var asJSON, composed, recorded, losses bool
 	flags := cli.NewFlagSet("bench", "Times one training step on synthetic graphs.", "-steps 200 -json")
 	names := slices.Sorted(maps.Keys(workloads))
-	cli.Var(flags, &name, "workload", setting.OneOf(names...), "`what` to train: "+strings.Join(names, ", "))
+	cli.Var(flags, &name, "workload", setting.OneOf(names...),
+		"`what` to train: "+strings.Join(names, ", "))
 	cli.Var(flags, &batch, "batch", setting.Int(0), "`graphs` of a mini-batch; 0 is the workload's")
 	cli.Var(flags, &steps, "steps", setting.Int(1), "`steps` to time")
 	cli.Var(flags, &warmup, "warmup", setting.Int(0), "`steps` before them")
@@ -166,8 +167,9 @@ func execute(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	}
 	_, err = fmt.Fprintf(
 		stdout,
-		"%s on %s (%s), %d threads: %.2f ms a step, %.2f on batches that are ready (augment %.2f, forward "+
-			"%.2f, backward %.2f, update %.2f), %.0f graphs/s, %.0f allocations a step, peak %.0f MB\n",
+		"%s on %s (%s), %d threads: %.2f ms a step, %.2f on batches that are ready (augment %.2f, "+
+			"forward %.2f, backward %.2f, update %.2f), %.0f graphs/s, %.0f allocations a step, "+
+			"peak %.0f MB\n",
 		r.Workload, r.Backend, r.Precision, r.Threads, r.StepMS, r.TrainMS, r.AugmentMS,
 		r.ForwardMS, r.BackwardMS, r.OptimizerMS, r.GraphsPerSecond, r.AllocsPerStep, r.PeakRSSMB,
 	)
@@ -183,7 +185,10 @@ func measure(
 	opts []autodiff.Option,
 ) (result, error) {
 	graphs := w.stats.Generate(random.Stream(0, purposeData, 0, 0))
-	o := specmatch.Objective{Contrast: specmatch.InfoNCE{Tau: 0.2}, Match: specmatch.DefaultLaplacianMatch()}
+	o := specmatch.Objective{
+		Contrast: specmatch.InfoNCE{Tau: 0.2},
+		Match:    specmatch.DefaultLaplacianMatch(),
+	}
 	o.Beta.Weight = 0.01
 	trainer := specmatch.NewTrainer(be, w.model(be), o, learningRate, opts...)
 	loader := &augment.Loader{
@@ -205,7 +210,9 @@ func measure(
 			return result{}, err
 		}
 		defer recorded.Close()
-		step = func(b *graph.Batch) (train.Stats, error) { return known(recorded.Step(b)) }
+		step = func(b *graph.Batch) (train.Stats, error) {
+			return known(recorded.Step(b))
+		}
 	}
 
 	var whole, forward, backward, update []time.Duration

@@ -22,16 +22,19 @@ func (s *settings) Register(f *cli.FlagSet) {
 	property := "s"
 	cli.Var(f, &s.Rounds, "rounds", setting.Int(0),
 		"most WL rounds `h`; how many of them is chosen in each fold")
-	cli.Var(f, &s.Dim, "dim", setting.Int(1), "numbers `D` in a vector of node2vec, sub2vec and graph2vec")
+	cli.Var(f, &s.Dim, "dim", setting.Int(1),
+		"numbers `D` in a vector of node2vec, sub2vec and graph2vec")
 	cli.Var(f, &s.Epochs, "epochs", setting.Int(1), "`epochs` of graph2vec")
 	cli.Var(f, &s.Walks, "walks", setting.Int(1), "`walks` of node2vec that begin at every node")
 	cli.Var(f, &s.WalkLength, "walk-length", setting.Int(2), "`nodes` of a walk of node2vec")
 	cli.Var(f, &s.Steps, "steps", setting.Int(2), "`steps` of the walk of a graph in sub2vec")
 	cli.Var(f, &property, "property", setting.OneOf("n", "s"),
 		"what sub2vec preserves: `n`, neighbourhoods, or s, structure (classes of degrees)")
-	cli.Var(f, &s.ginEpochs, "gin-epochs", setting.Int(1), "most `epochs` of the supervised GIN in a fold")
+	cli.Var(f, &s.ginEpochs, "gin-epochs", setting.Int(1),
+		"most `epochs` of the supervised GIN in a fold")
 	cli.Var(f, &s.TokenLimit, "token-limit", setting.Int(0),
-		"`words` of a document that sub2vec and graph2vec read, 0 for all; 10000 as gensim does silently")
+		"`words` of a document that sub2vec and graph2vec read, 0 for all; 10000 as gensim does "+
+			"silently")
 	f.Check(func() error {
 		s.Structural = property == "s"
 		switch {
@@ -62,7 +65,10 @@ var methods = func() (methods []*method) {
 		&classical.Method{Name: "majority", Title: "majority class"},
 		majority,
 	})
-	return append(methods, &method{&classical.Method{Name: "gin", Title: "GIN, supervised", Seeded: true}, gin})
+	return append(methods, &method{
+		&classical.Method{Name: "gin", Title: "GIN, supervised", Seeded: true},
+		gin,
+	})
 }()
 
 func methodNames() (names []string) {
@@ -73,7 +79,9 @@ func methodNames() (names []string) {
 }
 
 func methodOf(name string) *method {
-	return methods[slices.IndexFunc(methods, func(m *method) bool { return m.Name == name })]
+	return methods[slices.IndexFunc(methods, func(m *method) bool {
+		return m.Name == name
+	})]
 }
 
 // refuse is the error about a method that would take too long for a seed: at ten to thirty
@@ -83,8 +91,8 @@ func (m *method) refuse(s *settings, ds *dataset.Dataset) error {
 	const mostUpdates, mostPasses = 1.2e10, 2e8
 	if m.Name == "gin" {
 		if passes := 10 * float64(dataset.Stats(ds).Nodes) * float64(s.ginEpochs); passes > mostPasses {
-			return cli.Usagef("%.1e nodes to train on a seed, at most %.1e are taken on: fewer epochs make "+
-				"it smaller, as -gin-epochs %d",
+			return cli.Usagef("%.1e nodes to train on a seed, at most %.1e are taken on: fewer epochs "+
+				"make it smaller, as -gin-epochs %d",
 				passes, mostPasses, max(1, int(mostPasses/passes*float64(s.ginEpochs))))
 		}
 		return nil

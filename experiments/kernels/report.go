@@ -32,7 +32,8 @@ func (x *experiment) report(
 			return methodOf(name).Title
 		})
 	for i, t := range runs {
-		for protocol, accuracy := range outcomes[i].Accuracy { // some protocols do not apply to some methods
+		// some protocols do not apply to some methods
+		for protocol, accuracy := range outcomes[i].Accuracy {
 			g.Add(t.set.Name, t.method.Name, protocol, grid.Result{
 				Value:   accuracy,
 				Seconds: outcomes[i].BuildSeconds + outcomes[i].EvalSeconds,
@@ -66,14 +67,16 @@ var classifiers = map[string]string{
 		"C-SVM, vectors to an RBF-SVM",
 	string(eval.Linear): "h and C by nested 5-fold search; linear SVM with the squared hinge loss, " +
 		"on features of norm 1 for kernels and on vectors as they are",
-	string(eval.HoldOutKernels): "folds without regard to class; h and C by accuracy on a tenth of the " +
+	string(
+		eval.HoldOutKernels,
+	): "folds without regard to class; h and C by accuracy on a tenth of the " +
 		"training part, which is not added back (TUDataset's evaluation of kernels)",
 }
 
 func (x *experiment) costTable(sets []string, runs []*trial, outcomes []outcome) *table.Table {
 	t := table.New("method", table.Names(sets...)...)
-	t.Caption = "Seconds for features and kernels, which are made once for all seeds unless a method draws " +
-		"at random, + seconds for the evaluation of a seed."
+	t.Caption = "Seconds for features and kernels, which are made once for all seeds unless a method " +
+		"draws at random, + seconds for the evaluation of a seed."
 	for _, name := range x.methods {
 		var cells []table.Cell
 		for _, set := range sets {

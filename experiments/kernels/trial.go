@@ -117,7 +117,9 @@ func (r *trial) evaluate(ctx context.Context, protocol string, b *eval.Classical
 		out.Accuracy[protocol] = 100 * accuracy
 		return err
 	}
-	res, err := b.Evaluate(ctx, eval.Protocol(protocol), y, folds, uint32(r.seed), eval.Options{Slots: cores})
+	res, err := b.Evaluate(
+		ctx, eval.Protocol(protocol), y, folds, uint32(r.seed), eval.Options{Slots: cores},
+	)
 	if err != nil || res == nil {
 		return err
 	}

@@ -75,8 +75,10 @@ func compile(ctx context.Context, root string) (string, error) {
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "engine.wasm")
-	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", path,
-		modulePath+"/experiments/playground/worker")
+	c := exec.CommandContext(
+		ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w",
+		"-o", path, modulePath+"/experiments/playground/worker",
+	)
 	c.Dir = root
 	c.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm", "CGO_ENABLED=0")
 	if out, err := c.CombinedOutput(); err != nil {

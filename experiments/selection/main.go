@@ -75,7 +75,8 @@ func (s *settings) Register(f *cli.FlagSet) {
 	cli.Var(f, &s.ps, "p-values", setting.List(setting.Float(0, 100)),
 		"`values` of the percentile p, for each β above 0")
 	cli.Var(f, &s.taus, "tau-values", setting.List(setting.Positive),
-		"`values` of the temperature τ; the first setting of all is the one that the others are compared with")
+		"`values` of the temperature τ; the first setting of all is the one that the others are "+
+			"compared with")
 }
 
 type variant struct {
@@ -227,7 +228,8 @@ func (s variant) key() string {
 
 func (r *settingRun) snapshot(epochs int) *training.Run {
 	s := r.Run
-	s.File = fmt.Sprintf("weights/%s-%s-%d-epoch%d.safetensors", r.Dataset.Name, r.Setting, r.Seed, epochs)
+	s.File = fmt.Sprintf("weights/%s-%s-%d-epoch%d.safetensors",
+		r.Dataset.Name, r.Setting, r.Seed, epochs)
 	return &s
 }
 

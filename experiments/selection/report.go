@@ -48,7 +48,9 @@ func (x *experiment) report(
 				for _, r := range append(slices.Clone(found), others(bySeed)...) {
 					list = append(list, x.result(first, protocol, r))
 				}
-				tables = append(tables, x.worth(first, protocol, found), x.compared(ds.Name, protocol, bySeed))
+				tables = append(
+					tables, x.worth(first, protocol, found), x.compared(ds.Name, protocol, bySeed),
+				)
 				if len(first.epochs) > 1 {
 					courses = append(courses, x.course(first, bySeed[0]))
 				}
@@ -75,7 +77,9 @@ func (x *experiment) report(
 func candidates(runs []*settingRun, scores []eval.Score, step int) (bySeed [][]selection.Candidate) {
 	for _, r := range runs {
 		if len(bySeed) == 0 || bySeed[len(bySeed)-1][0].Name != r.setting.name {
-			bySeed = append(bySeed, slices.Repeat([]selection.Candidate{{Name: r.setting.name}}, len(r.epochs)))
+			bySeed = append(bySeed, slices.Repeat(
+				[]selection.Candidate{{Name: r.setting.name}}, len(r.epochs),
+			))
 		}
 		epochs := bySeed[len(bySeed)-1]
 		for e := range epochs {
@@ -94,7 +98,8 @@ func candidates(runs []*settingRun, scores []eval.Score, step int) (bySeed [][]s
 // name.
 func (x *experiment) result(run *settingRun, protocol string, r selection.Row) run.Row {
 	label := r.Label
-	if title := method.Title(run.table); run.table != method.InfoNCE && !strings.HasPrefix(label, title) {
+	if title := method.Title(run.table); run.table != method.InfoNCE &&
+		!strings.HasPrefix(label, title) {
 		label = title + ", " + label
 	}
 	out := grid.Common("selection", "accuracy", x.Engine, nil)
@@ -123,10 +128,10 @@ func (x *experiment) worth(run *settingRun, protocol string, found []selection.R
 	set := run.Dataset.Name
 	plain := found[0].PerSeed()
 	t := table.New(set, table.Names("accuracy", "minus the first row", "n")...)
-	t.Caption = fmt.Sprintf("What selection is worth on %s, protocol %s: accuracy in %%, mean ± standard "+
-		"error over seeds of the mean over %d test folds, and difference ± its standard error; n is "+
-		"the number of seeds. In rows marked oracle the test folds choose, so that their differences "+
-		"are above 0 where nothing is better.",
+	t.Caption = fmt.Sprintf("What selection is worth on %s, protocol %s: accuracy in %%, mean ± "+
+		"standard error over seeds of the mean over %d test folds, and difference ± its standard "+
+		"error; n is the number of seeds. In rows marked oracle the test folds choose, so that "+
+		"their differences are above 0 where nothing is better.",
 		set, protocol, x.Protocol.Folds)
 	for _, r := range found {
 		values := r.PerSeed()
@@ -152,7 +157,8 @@ func (x *experiment) worth(run *settingRun, protocol string, found []selection.R
 	if ok {
 		t.Add(quoted, table.Number(best, 2))
 	}
-	if base, also := publishedValue(publishedBase, "graphcl", set); ok && also && quoted == publishedBest {
+	if base, also := publishedValue(publishedBase, "graphcl", set); ok && also &&
+		quoted == publishedBest {
 		t.Add("published gain over GraphCL", table.Text(""), table.Number(best-base, 2))
 	}
 	return t
@@ -237,7 +243,11 @@ func (x *experiment) gains(run *settingRun, found []selection.Row) plot.Panel {
 		})
 	}
 	return plot.Lines{
-		Axes:   plot.Axes{Title: set, XLabel: "row of the table", YLabel: "minus its first row (points)"},
+		Axes: plot.Axes{
+			Title:  set,
+			XLabel: "row of the table",
+			YLabel: "minus its first row (points)",
+		},
 		Series: series,
 	}
 }

@@ -153,7 +153,8 @@ func (x *experiment) open(ctx context.Context, stderr io.Writer, collecting bool
 				s.data, x.Protocol.Folds, x.fine.LabelRate, protocol == protocolVal, splitSeed,
 			)
 			if err != nil {
-				return cli.Usagef("-label-rate %v -folds %d: %w", x.fine.LabelRate, x.Protocol.Folds, err)
+				return cli.Usagef("-label-rate %v -folds %d: %w",
+					x.fine.LabelRate, x.Protocol.Folds, err)
 			}
 		}
 	}

@@ -34,9 +34,10 @@ type check struct {
 
 func (c *check) Register(f *cli.FlagSet) {
 	f.BoolVar(&c.on, "check", false,
-		"compute one seed of every row of results again, drawn at random, with the programs as they are\n"+
-			"now, and compare the bits; where they are others, with those of the commits that the row "+
-			"names, whose bits it\n"+
+		"compute one seed of every row of results again, drawn at random, with the programs as they "+
+			"are\n"+
+			"now, and compare the bits; where they are others, with those of the commits that the "+
+			"row names, whose bits it\n"+
 			"must have. The working directory is the root of the repository. Rows of transfer on "+
 			"molecules are left out,\n"+
 			"but for those without pre-training")
@@ -112,7 +113,9 @@ func (c *check) drawn(outcomes results, stdout io.Writer) ([]again, error) {
 			left[reason]++
 			continue
 		}
-		key := strings.Join(append([]string{r.Experiment, r.Dataset, r.Method, r.Code}, r.flags()...), " ")
+		key := strings.Join(
+			append([]string{r.Experiment, r.Dataset, r.Method, r.Code}, r.flags()...), " ",
+		)
 		if groups[key] == nil {
 			groups[key] = &again{}
 		}
@@ -256,10 +259,14 @@ func (a *again) compare(
 }
 
 // stored is what results have of a row of the cell.
-func (a *again) stored(r *result) float64 { return r.PerSeed[slices.Index(r.Seeds, a.seed)] }
+func (a *again) stored(r *result) float64 {
+	return r.PerSeed[slices.Index(r.Seeds, a.seed)]
+}
 
 // compute returns what the program has for the cell, by protocol, as [code.program] has it.
-func (a *again) compute(ctx context.Context, code *code, commit, data string) (map[string]float64, error) {
+func (a *again) compute(
+	ctx context.Context, code *code, commit, data string,
+) (map[string]float64, error) {
 	r := a.rows[0]
 	program, err := code.program(ctx, commit, r.Experiment)
 	if err != nil {
@@ -302,7 +309,8 @@ func (a *again) compute(ctx context.Context, code *code, commit, data string) (m
 	}
 	for _, r := range a.rows {
 		if _, ok := found[r.Protocol]; err == nil && !ok {
-			err = fmt.Errorf("%s %s: no result under %s", r.Experiment, strings.Join(args, " "), r.Protocol)
+			err = fmt.Errorf("%s %s: no result under %s",
+				r.Experiment, strings.Join(args, " "), r.Protocol)
 		}
 	}
 	return found, err

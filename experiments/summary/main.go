@@ -135,7 +135,8 @@ func writePages(stdout io.Writer, texts []text) error {
 	for _, path := range pages {
 		old, err := os.ReadFile(path)
 		if err != nil {
-			return fmt.Errorf("-write: want the root of the repository as the working directory: %w", err)
+			return fmt.Errorf("-write: want the root of the repository as the working directory: %w",
+				err)
 		}
 		page, err := fill(string(old), texts)
 		if err != nil {

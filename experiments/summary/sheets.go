@@ -52,7 +52,9 @@ type row struct {
 // table1 has the sets of the paper's Table 1 in its order, but for MUTAG, which comes first,
 // and its methods: without training, with it, with labels.
 var table1 = sheet{
-	[]string{"MUTAG", "NCI1", "PROTEINS", "DD", "COLLAB", "IMDB-BINARY", "REDDIT-BINARY", "REDDIT-MULTI-5K"},
+	[]string{
+		"MUTAG", "NCI1", "PROTEINS", "DD", "COLLAB", "IMDB-BINARY", "REDDIT-BINARY", "REDDIT-MULTI-5K",
+	},
 	named(
 		"majority", "size", "labels", "pairs", method.Untrained, "wl", "wloa", "dgk",
 		"node2vec", "sub2vec", "graph2vec", "infograph", method.GraphCL, "joao",
@@ -63,8 +65,8 @@ var table1 = sheet{
 		linear:   slices.Concat(published.Table1, published.Classical).Under(linear),
 	}, 2,
 	costs{
-		command: "go run ./experiments/unsupervised -dataset SET -data DIR -protocol linear -method METHOD " +
-			"-seeds 1",
+		command: "go run ./experiments/unsupervised -dataset SET -data DIR -protocol linear -method " +
+			"METHOD -seeds 1",
 		timed: protocol,
 		// an SVM for each of 3 classes, and of 5
 		more: map[string]float64{"COLLAB": 40, "REDDIT-MULTI-5K": 67},
@@ -88,13 +90,16 @@ var since = sheet{
 		"REDDIT-BINARY, degrees", "REDDIT-MULTI-5K, degrees",
 	},
 	named(
-		"graphmae", "s2gae", "autogcl", "rgcl", "zs-dm", method.Untrained, method.InfoNCE, method.SpecMatch,
+		"graphmae", "s2gae", "autogcl", "rgcl", "zs-dm",
+		method.Untrained, method.InfoNCE, method.SpecMatch,
 	),
-	map[string]published.Table{protocol: with(published.Since, published.Since, variant("", degrees))}, 2,
+	map[string]published.Table{protocol: with(published.Since, published.Since, variant("", degrees))},
+	2,
 	costs{
-		command: "go run ./experiments/unsupervised -dataset SET -data DIR -node-features degrees -method " +
-			"METHOD -seeds 1",
-		like: map[string]scaled{"REDDIT-MULTI-5K, degrees": {"REDDIT-BINARY, degrees", 2.96}}, // its nodes
+		command: "go run ./experiments/unsupervised -dataset SET -data DIR -node-features degrees " +
+			"-method METHOD -seeds 1",
+		// its nodes
+		like: map[string]scaled{"REDDIT-MULTI-5K, degrees": {"REDDIT-BINARY, degrees", 2.96}},
 		// 3 epochs took 393 s.
 		measured: map[cell]float64{{"COLLAB, degrees", "s2gae", protocol}: 2620},
 	},
@@ -102,7 +107,8 @@ var since = sheet{
 
 var table2 = sheet{
 	[]string{
-		"NCI1", "PROTEINS", "DD", "COLLAB", "REDDIT-BINARY", "REDDIT-MULTI-5K", "NCI1, 1 %", "COLLAB, 1 %",
+		"NCI1", "PROTEINS", "DD", "COLLAB", "REDDIT-BINARY", "REDDIT-MULTI-5K", "NCI1, 1 %",
+		"COLLAB, 1 %",
 	},
 	named(
 		paper.None, paper.Augmentation, "gae", "infomax", "contextpred", method.GraphCL,
@@ -112,7 +118,8 @@ var table2 = sheet{
 		published.Table2[0.1], published.Table2[0.01], variant("semisupervised", "0.01"),
 	)},
 	2,
-	costs{command: "go run ./experiments/semisupervised -dataset SET -data DIR -label-rate 0.1 -method " +
+	costs{command: "go run ./experiments/semisupervised -dataset SET -data DIR -label-rate 0.1 " +
+		"-method " +
 		"METHOD -seeds 1"},
 }
 
@@ -123,8 +130,9 @@ var table3 = sheet{
 		method.GraphCL, "joao", "joaov2", "simgrace", method.SpecMatch,
 	),
 	map[string]published.Table{"last": published.Table3}, 1,
-	costs{command: "go run ./experiments/transfer -corpus zinc250k.csv.gz -corpus-size 50000 -epochs 10 " +
-		"-dataset SET -data DIR -method METHOD -seeds 3"},
+	costs{
+		command: "go run ./experiments/transfer -corpus zinc250k.csv.gz -corpus-size 50000 -epochs 10 " +
+			"-dataset SET -data DIR -method METHOD -seeds 3"},
 }
 
 // What the preregistered analysis is of.
@@ -162,7 +170,9 @@ func named(methods ...string) (rows []row) {
 		if short, ok := classical[name]; ok {
 			quoted = short + ", in the paper's Table 1"
 		}
-		rows = append(rows, row{name, title, quoted, name == "autogcl" || name == "rgcl" || name == "zs-dm"})
+		rows = append(rows, row{
+			name, title, quoted, name == "autogcl" || name == "rgcl" || name == "zs-dm",
+		})
 	}
 	return rows
 }

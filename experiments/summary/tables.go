@@ -23,7 +23,9 @@ import (
 func (s sheet) bySet(value func(set string, r row) (table.Cell, bool)) *table.Table {
 	t := table.New("method", table.Names(s.sets...)...)
 	for _, row := range s.rows {
-		t.AddSome(row.title, func(i int) (table.Cell, bool) { return value(s.sets[i], row) })
+		t.AddSome(row.title, func(i int) (table.Cell, bool) {
+			return value(s.sets[i], row)
+		})
 	}
 	return t
 }
@@ -186,7 +188,8 @@ func (outcomes results) ranks() *table.Table {
 	var ranked []map[string][]float64
 	for _, group := range groups {
 		ranks, seeds := outcomes.rank(group)
-		columns = append(columns, fmt.Sprintf("%d sets, %d methods, n = %d", len(group), len(ranks), seeds))
+		columns = append(columns, fmt.Sprintf("%d sets, %d methods, n = %d",
+			len(group), len(ranks), seeds))
 		ranked = append(ranked, ranks)
 	}
 	t := table.New("mean rank", table.Names(columns...)...)
@@ -266,7 +269,9 @@ func (outcomes results) draw(base string) error {
 			})
 		}
 	}
-	slices.SortStableFunc(d.Rows, func(a, b plot.DotRow) int { return cmp.Compare(a.Mean, b.Mean) })
+	slices.SortStableFunc(d.Rows, func(a, b plot.DotRow) int {
+		return cmp.Compare(a.Mean, b.Mean)
+	})
 	critical := compare.CriticalDifference(len(d.Rows), len(table1.sets), 0.05)
 	final := 0
 	d.Title = fmt.Sprintf("what a bar joins differs by less than %.1f ranks", critical)
@@ -302,7 +307,9 @@ func (outcomes results) pairs() *table.Table {
 			list = append(list, x)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b scored) int { return cmp.Compare(b.mean, a.mean) })
+	slices.SortStableFunc(list, func(a, b scored) int {
+		return cmp.Compare(b.mean, a.mean)
+	})
 	var differences []compare.Difference
 	for i, a := range list {
 		for _, b := range list[:i] {
@@ -315,9 +322,10 @@ func (outcomes results) pairs() *table.Table {
 	}
 	p := compare.Corrected(differences)
 	t := table.New("method", table.Names("no.", "mean of sets", "not told from")...)
-	t.Caption = fmt.Sprintf("Methods by their mean over the eight sets, and those whose means cannot be "+
-		"told from theirs: p ≥ 0.05 by Student's t-test over the seeds that both have, for the mean of "+
-		"the differences by set, corrected by Holm for all %d pairs.",
+	t.Caption = fmt.Sprintf(
+		"Methods by their mean over the eight sets, and those whose means cannot be told from theirs: "+
+			"p ≥ 0.05 by Student's t-test over the seeds that both have, for the mean of the "+
+			"differences by set, corrected by Holm for all %d pairs.",
 		len(p),
 	)
 	for i, a := range list {
@@ -367,7 +375,11 @@ func (outcomes results) differences(s sheet, protocols ...string) *table.Table {
 func (outcomes results) graph() *table.Table {
 	groups := [][][2]string{
 		{{method.EMABatch, method.EMA}, {method.EMAMemory, method.EMA}},
-		{{method.EMA, method.InfoNCE}, {method.EMABatch, method.InfoNCE}, {method.EMAMemory, method.InfoNCE}},
+		{
+			{method.EMA, method.InfoNCE},
+			{method.EMABatch, method.InfoNCE},
+			{method.EMAMemory, method.InfoNCE},
+		},
 	}
 	var columns []string
 	for _, set := range graphSets {

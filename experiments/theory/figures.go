@@ -48,7 +48,9 @@ func (x *experiment) adjacencyFigure() error {
 		for k := range steps + 1 {
 			cos := -1 + 2*float64(k)/steps
 			// The edge of two graphs of that similarity, as the loss has it.
-			a := c.Weights(t.Matrix(2, 2, []float64{1, cos, cos, 1}), t.Scalar(exampleThreshold)).Data()[1]
+			a := c.Weights(
+				t.Matrix(2, 2, []float64{1, cos, cos, 1}), t.Scalar(exampleThreshold),
+			).Data()[1]
 			t.Reset()
 			s.X = append(s.X, cos)
 			s.Y = append(s.Y, a)

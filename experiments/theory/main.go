@@ -71,13 +71,16 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	flags := cli.NewFlagSet("theory", synopsis, "", "-dataset NCI1 -data DIR",
 		"-dataset MUTAG -data DIR -draws 64 -diffusion 0.1,10")
 	flags.Add(&x.Data, &x.check, &x.Recipe, &x.Engine, &x.Output)
-	x.Settings.Register(flags, method.Unsupervised, methods, func() []string { return methods })
+	x.Settings.Register(flags, method.Unsupervised, methods, func() []string {
+		return methods
+	})
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}
 	switch {
 	case x.check.draws%2 != 0:
-		return cli.Usagef("-draws %d: want an even number, Theorem 4.2 takes draws in pairs", x.check.draws)
+		return cli.Usagef("-draws %d: want an even number, Theorem 4.2 takes draws in pairs",
+			x.check.draws)
 	case x.Recipe.Epochs < x.check.every:
 		return cli.Usagef("-epochs %d ends before the first checkpoint at -every %d",
 			x.Recipe.Epochs, x.check.every)
@@ -90,7 +93,8 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	}
 	for _, ds := range sets {
 		if n := len(ds.Graphs); n < minGraphs {
-			return fmt.Errorf("%s: %d graphs are too few to look at; want at least %d", ds.Name, n, minGraphs)
+			return fmt.Errorf("%s: %d graphs are too few to look at; want at least %d",
+				ds.Name, n, minGraphs)
 		}
 		// A view has its similarities, adjacency, Laplacian and eigenvectors.
 		n := float64(min(x.Recipe.Batch, len(ds.Graphs)))
@@ -113,7 +117,9 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		list = append(list, run.Unit[outcome]{Name: r.Name(), Engine: &x.Engine, Run: compute})
 	}
 	outcomes := run.Add(plan, list)
-	return plan.Run(ctx, stdout, stderr, func() error { return x.report(stdout, runs, *outcomes) })
+	return plan.Run(ctx, stdout, stderr, func() error {
+		return x.report(stdout, runs, *outcomes)
+	})
 }
 
 // minGraphs is the least that package tsne lays out; a similarity graph takes two.

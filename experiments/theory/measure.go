@@ -196,7 +196,10 @@ func (x *experiment) checkpoint(
 		if err != nil {
 			return c, err
 		}
-		q := quantities{"align": run.Float(diagnosis.Alignment), "uniform": run.Float(diagnosis.Uniformity)}
+		q := quantities{
+			"align":   run.Float(diagnosis.Alignment),
+			"uniform": run.Float(diagnosis.Uniformity),
+		}
 		for name, v := range bounds {
 			q[name] = run.Float(v)
 		}

@@ -104,7 +104,9 @@ func (x *experiment) report(stdout io.Writer, runs []*training.Run, outcomes []o
 	return nil
 }
 
-func (x *experiment) lastEpoch() int { return x.Recipe.Epochs / x.check.every * x.check.every }
+func (x *experiment) lastEpoch() int {
+	return x.Recipe.Epochs / x.check.every * x.check.every
+}
 
 func share(part, whole float64) table.Cell {
 	return table.Text(fmt.Sprintf("%v of %v", part, whole))
@@ -129,7 +131,9 @@ func (x *experiment) addAlignment(t *table.Table, g group) {
 		mean := func(name string, decimals int) table.Cell {
 			return table.Number(g.last(i, name), decimals)
 		}
-		largest := func(name string) table.Cell { return table.Number(g.largest(i, name), 3) }
+		largest := func(name string) table.Cell {
+			return table.Number(g.largest(i, name), 3)
+		}
 		pairs := g.total(i, "pairs")
 		equal := g.total(i, "equal_pairs")
 		for _, td := range x.check.times {
@@ -155,11 +159,11 @@ func (x *experiment) uniformityTable(ds *dataset.Dataset) *table.Table {
 	t := table.New("run and graph", table.Names("connected draws", "E[L_G]", "E‖μ‖²", "λ̄₂",
 		"L_unif", "direct bound", "right side", "right side, smallest non-zero λ̄", "says nothing",
 		"Hoffman, second smallest", "Hoffman, smallest non-zero")...)
-	t.Caption = fmt.Sprintf("%s, Theorem 4.3 over %d draws of the augmentations of a batch of %d graphs, "+
-		"%d seeds, t = %d. Connected draws: at all checkpoints. E[L_G] to right side: means at epoch "+
-		"%d over the connected draws, where there are two or more. Says nothing: of the checkpoints "+
-		"with two connected draws, those with a right side of 0 or more, though L_unif ≤ 0 always. "+
-		"Hoffman: largest (λ₂-λ̄₂)²/‖L-L̄‖² (1 is the limit).",
+	t.Caption = fmt.Sprintf("%s, Theorem 4.3 over %d draws of the augmentations of a batch of %d "+
+		"graphs, %d seeds, t = %d. Connected draws: at all checkpoints. E[L_G] to right side: "+
+		"means at epoch %d over the connected draws, where there are two or more. Says nothing: "+
+		"of the checkpoints with two connected draws, those with a right side of 0 or more, "+
+		"though L_unif ≤ 0 always. Hoffman: largest (λ₂-λ̄₂)²/‖L-L̄‖² (1 is the limit).",
 		ds.Name,
 		x.check.draws,
 		min(x.Recipe.Batch, len(ds.Graphs)),

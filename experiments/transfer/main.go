@@ -88,7 +88,8 @@ type architecture struct {
 func (m *architecture) Register(f *cli.FlagSet) {
 	cli.Var(f, &m.Hidden, "hidden", setting.Int(1), "`width` of the encoder's layers")
 	cli.Var(f, &m.Layers, "layers", setting.Int(1), "`number` of the encoder's layers")
-	cli.Var(f, &m.Dropout, "dropout", setting.Float(0, 0.99), "`probability` of dropout while fine-tuning")
+	cli.Var(f, &m.Dropout, "dropout", setting.Float(0, 0.99),
+		"`probability` of dropout while fine-tuning")
 }
 
 // small are the settings of a run without -corpus and -dataset, where they are not
@@ -125,8 +126,8 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		"-domain bio -corpus shs27k -dataset homo_sapiens -data DIR")
 	x.Register(flags, method.Transfer, method.Policy)
 	flags.Add(&x.source, &x.model, &x.fine)
-	flags.Lookup("dataset").Usage = "data sets `A,B`, spelled as MoleculeNet does, as in bbbp,bace, or for " +
-		"bio the names of networks;\n" +
+	flags.Lookup("dataset").Usage = "data sets `A,B`, spelled as MoleculeNet does, as in bbbp,bace, " +
+		"or for bio the names of networks;\n" +
 		"none only pre-trains, or without -corpus uses the set that is made up"
 	flags.Lookup("data").Usage = "`DIR` with the data sets: DIR/name.csv[.gz], or for bio " +
 		"DIR/NAME_edges.csv[.gz] and NAME_labels.csv[.gz]"

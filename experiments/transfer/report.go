@@ -84,8 +84,11 @@ func (x *experiment) report(stdout io.Writer, trained []training.Trained, tuning
 	}
 	for _, t := range tunings {
 		if t.skipped() > 0 && t.seed == x.Recipe.FirstSeed && t.method == x.Methods.Names[0] {
-			fmt.Fprintf(stdout, "%s: %d of %d tasks have one class only in the test set and do not count\n",
-				t.set.name, t.skipped(), t.set.tasks)
+			fmt.Fprintf(
+				stdout,
+				"%s: %d of %d tasks have one class only in the test set and do not count\n",
+				t.set.name, t.skipped(), t.set.tasks,
+			)
 		}
 	}
 	fmt.Fprintf(stdout, "results, metrics and weights: %s\n", x.Dir.Path)

@@ -60,9 +60,14 @@ func (x *experiment) report(
 	g := x.gather(sets, runs, trained, scores)
 	var tables []*table.Table
 	for _, protocol := range x.Protocol.Protocols {
-		caption := fmt.Sprintf("Accuracy in %%, %d-fold cross-validation, %s. Protocol %s: %s; embeddings "+
-			"after epoch %d, or where the method stops.",
-			x.Protocol.Folds, run.OverSeeds(x.Recipe.Seeds), protocol, classifiers[protocol], x.Recipe.Epochs)
+		caption := fmt.Sprintf("Accuracy in %%, %d-fold cross-validation, %s. Protocol %s: %s; "+
+			"embeddings after epoch %d, or where the method stops.",
+			x.Protocol.Folds,
+			run.OverSeeds(x.Recipe.Seeds),
+			protocol,
+			classifiers[protocol],
+			x.Recipe.Epochs,
+		)
 		tables = append(tables, g.Table(
 			protocol, caption+x.Settings.Note(method.Unsupervised, x.Methods.Names), published.Table1,
 		))
@@ -122,7 +127,9 @@ func (x *experiment) curves(sets []string, histories map[group][][]train.Metrics
 		for _, q := range quantities {
 			panel := plot.Lines{Axes: plot.Axes{Title: set, XLabel: "epoch", YLabel: q.label}}
 			for _, name := range x.Methods.Names {
-				if s := paper.Curve(method.Title(name), histories[group{set, name}], q.metric); len(s.X) > 0 {
+				if s := paper.Curve(
+					method.Title(name), histories[group{set, name}], q.metric,
+				); len(s.X) > 0 {
 					panel.Series = append(panel.Series, s)
 				}
 			}

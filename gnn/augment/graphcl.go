@@ -157,7 +157,9 @@ func (ws *Workspace) star(g *graph.Graph, size, loops int, rng *rand.Rand) []int
 // appendEntries appends the graph with self-loops less the marked entries. With
 // strip, nodes without an entry are deleted first and self-loops afterwards;
 // keeper stays if nothing else does. ws.id then says where every node went.
-func (ws *Workspace) appendEntries(dst *graph.Batch, g *graph.Graph, drop []bool, strip bool, keeper int) {
+func (ws *Workspace) appendEntries(
+	dst *graph.Batch, g *graph.Graph, drop []bool, strip bool, keeper int,
+) {
 	n := g.Nodes()
 	m := g.Entries()
 	loop := drop[m:]

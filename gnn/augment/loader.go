@@ -158,5 +158,7 @@ func (l *Loader) shuffle(epoch int) {
 		epoch = 0
 	}
 	rng := random.Stream(l.Collator.Seed, purposeOrder, epoch, 0)
-	rng.Shuffle(len(l.order), func(i, j int) { l.order[i], l.order[j] = l.order[j], l.order[i] })
+	rng.Shuffle(len(l.order), func(i, j int) {
+		l.order[i], l.order[j] = l.order[j], l.order[i]
+	})
 }

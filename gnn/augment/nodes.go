@@ -177,7 +177,9 @@ func induce(dst *graph.Batch, g *graph.Graph, nodes []int32, ascending bool, ws 
 
 // inducedLabels appends the edge labels of the subgraph of the given nodes to
 // dst, in the order in which induce lists its edges.
-func (ws *Workspace) inducedLabels(dst []int32, g *graph.Graph, nodes, id []int32, ascending bool) []int32 {
+func (ws *Workspace) inducedLabels(
+	dst []int32, g *graph.Graph, nodes, id []int32, ascending bool,
+) []int32 {
 	for _, v := range nodes {
 		ws.row = ws.row[:0]
 		for k := g.Ptr[v]; k < g.Ptr[v+1]; k++ {

@@ -50,12 +50,12 @@ var randomPolicies = map[string][]Op{
 // of GraphCL's code.
 var families = map[string][]string{
 	Random2: {
-		"MUTAG", "NCI1", "NCI109", "PROTEINS", "DD", "D&D", "PTC_MR", "ENZYMES",
-		"ZINC", "ZINC_STANDARD_AGENT", "BBBP", "BACE", "CLINTOX", "HIV", "MUV", "SIDER", "TOX21", "TOXCAST",
+		"MUTAG", "NCI1", "NCI109", "PROTEINS", "DD", "D&D", "PTC_MR", "ENZYMES", "ZINC",
+		"ZINC_STANDARD_AGENT", "BBBP", "BACE", "CLINTOX", "HIV", "MUV", "SIDER", "TOX21", "TOXCAST",
 	},
 	Random3: {
-		"RDT-B", "REDDIT-B", "REDDIT-BINARY", "RDT-M5K", "REDDIT-MULTI-5K", "RDT-M12K", "REDDIT-MULTI-12K",
-		"PPI",
+		"RDT-B", "REDDIT-B", "REDDIT-BINARY", "RDT-M5K", "REDDIT-MULTI-5K", "RDT-M12K",
+		"REDDIT-MULTI-12K", "PPI",
 	},
 	Random4: {"COLLAB", "IMDB-B", "IMDB-BINARY", "IMDB-M", "IMDB-MULTI"},
 }
@@ -104,8 +104,8 @@ func ParsePolicy(policy string, impl Impl, ratio float64) (Augmentation, error) 
 			op := Op(strings.TrimSpace(name))
 			if !slices.Contains([]Op{None, DropN, PermE, MaskN, Sub}, op) {
 				return nil, fmt.Errorf(
-					"augment: no augmentation %q in policy %q; want random2, random3, random4, or some of "+
-						"none, dropN, permE, maskN, subgraph",
+					"augment: no augmentation %q in policy %q; want random2, random3, random4, or "+
+						"some of none, dropN, permE, maskN, subgraph",
 					name, policy,
 				)
 			}

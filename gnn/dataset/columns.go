@@ -12,7 +12,11 @@ import (
 
 // columns returns the columns of the features that the set's fields describe.
 func (d *Dataset) columns() graph.Columns {
-	c := graph.Columns{Attributes: d.NodeAttributes, Names: d.AttributeNames, DegreeColumns: d.DegreeColumns}
+	c := graph.Columns{
+		Attributes:    d.NodeAttributes,
+		Names:         d.AttributeNames,
+		DegreeColumns: d.DegreeColumns,
+	}
 	for _, l := range d.NodeLabels {
 		c.Labels = append(c.Labels, graph.LabelValues{Min: l.Min, Width: l.Width, Names: l.Names})
 	}
@@ -96,7 +100,9 @@ func (d *Dataset) WithColumns(c graph.Columns) (*Dataset, error) {
 	e.Graphs = make([]*graph.Graph, len(d.Graphs))
 	for n, g := range d.Graphs {
 		var unknown error
-		attributes := func(i int) []float32 { return g.X.Dense[i*g.X.Width:][:c.Attributes] }
+		attributes := func(i int) []float32 {
+			return g.X.Dense[i*g.X.Width:][:c.Attributes]
+		}
 		label := func(i, k int) int {
 			value, err := d.NodeLabels[k].valueIn(c.Labels[k], d.category(g, i, k))
 			if err != nil && unknown == nil {
@@ -163,8 +169,10 @@ func (d *Dataset) WithAttributesAsLabels() (*Dataset, error) {
 		for i := range h.X.Category {
 			row := g.X.Dense[i*g.X.Width:][:width]
 			hot := slices.Index(row, 1)
-			if hot < 0 || slices.ContainsFunc(row[:hot], isSet) || slices.ContainsFunc(row[hot+1:], isSet) {
-				return nil, fmt.Errorf("dataset: %s: graph %d: node %d: the attributes %v are not one-hot",
+			if hot < 0 || slices.ContainsFunc(row[:hot], isSet) ||
+				slices.ContainsFunc(row[hot+1:], isSet) {
+				return nil, fmt.Errorf("dataset: %s: graph %d: node %d: the "+
+					"attributes %v are not one-hot",
 					d.Name, n, i, row[:min(width, 10)])
 			}
 			h.X.Category[i] = int32(hot)

@@ -182,7 +182,8 @@ func Find(dir, name string) (string, error) {
 	case similar >= 0:
 		contents = "is " + names[similar] + " meant?"
 	case len(names) > most:
-		contents = fmt.Sprintf("it has %s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+		contents = fmt.Sprintf("it has %s and %d more",
+			strings.Join(names[:most], ", "), len(names)-most)
 	case len(names) > 0:
 		contents = "it has " + strings.Join(names, ", ")
 	}
@@ -217,8 +218,10 @@ func CheckName(name string) error {
 			(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("._-+", c) >= 0)
 	}
 	if !ok {
-		return fmt.Errorf("dataset: %q is not the name of a data set; names are letters, digits and ._-+",
-			name)
+		return fmt.Errorf(
+			"dataset: %q is not the name of a data set; names are letters, digits and ._-+",
+			name,
+		)
 	}
 	return nil
 }

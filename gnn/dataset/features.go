@@ -40,7 +40,8 @@ func (choice NodeFeatures) Open(o Options, open func(o Options) (*Dataset, error
 		d := ds.WithDegreesAsLabels(degreeLimit)
 		d.AttributesLeftOut = ds.AttributesLeftOut || ds.NodeAttributes > 0
 		return d, nil
-	case ds.NodeAttributes == 0 || choice == FeaturesBoth || choice == FeaturesAuto && len(ds.NodeLabels) == 0:
+	case ds.NodeAttributes == 0 || choice == FeaturesBoth ||
+		choice == FeaturesAuto && len(ds.NodeLabels) == 0:
 		return ds, nil
 	}
 	columns, err := ds.Columns()

@@ -18,8 +18,9 @@ type MoleculeStats struct {
 	EdgesPerNode       float64 // undirected
 	Labels             int
 	LabelExponent      float64 // P(label k) ∝ (1+k)^-exponent
-	Reach, RingGap     int     // an edge of the tree goes back 1..Reach nodes; a ring closes RingGap nodes
-	Bonds              int     // types of bonds; with them, labels are types of atoms
+	// an edge of the tree goes back 1..Reach nodes; a ring closes RingGap nodes
+	Reach, RingGap int
+	Bonds          int // types of bonds; with them, labels are types of atoms
 }
 
 // NCI1Like has the statistics of NCI1.

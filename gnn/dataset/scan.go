@@ -169,7 +169,8 @@ const notFinite = "not a finite decimal number"
 // parseFloat64 is [parseFloat] without the rounding.
 func parseFloat64(field []byte) (float64, string) {
 	v, err := strconv.ParseFloat(string(field), 64)
-	if err != nil || v-v != 0 || len(bytes.Trim(field, "0123456789+-.eE")) > 0 { // infinite, or hexadecimal
+	// infinite, or hexadecimal
+	if err != nil || v-v != 0 || len(bytes.Trim(field, "0123456789+-.eE")) > 0 {
 		return 0, notFinite
 	}
 	return v, ""
@@ -195,7 +196,8 @@ func scanTable[T number](
 		return nil
 	})
 	if err == nil && s.line < items {
-		err = s.bad(s.line+1, "", "the file ends after %d lines, want %d, one per %s", s.line, items, item)
+		err = s.bad(s.line+1, "", "the file ends after %d lines, want %d, one per %s",
+			s.line, items, item)
 	}
 	return v, cols, err
 }

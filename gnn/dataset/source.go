@@ -143,17 +143,20 @@ func (s *source) addFolder(folder fs.FS) error {
 	s.kind = "file"
 	for _, e := range entries {
 		base := e.Name()
-		s.files[base] = sourceFile{filepath.Join(s.root, base), s.limits.file, func() (io.ReadCloser, error) {
-			// Look before opening: opening a named pipe would block.
-			info, err := fs.Stat(folder, base)
-			if err == nil && !info.Mode().IsRegular() {
-				err = fmt.Errorf("is not a regular file (%v)", info.Mode().Type())
-			}
-			if err != nil {
-				return nil, err
-			}
-			return folder.Open(base)
-		}}
+		s.files[base] = sourceFile{
+			filepath.Join(s.root, base),
+			s.limits.file,
+			func() (io.ReadCloser, error) {
+				// Look before opening: opening a named pipe would block.
+				info, err := fs.Stat(folder, base)
+				if err == nil && !info.Mode().IsRegular() {
+					err = fmt.Errorf("is not a regular file (%v)", info.Mode().Type())
+				}
+				if err != nil {
+					return nil, err
+				}
+				return folder.Open(base)
+			}}
 	}
 	return err
 }
@@ -314,8 +317,8 @@ func (l *limitReader) Read(p []byte) (int, error) {
 	l.left -= int64(n)
 	l.s.total += int64(n)
 	if l.left < 0 {
-		return n, fmt.Errorf("%w: limits: file %d bytes, set %d bytes, zip member %d times its compressed "+
-			"size above %d bytes",
+		return n, fmt.Errorf("%w: limits: file %d bytes, set %d bytes, zip member %d times its "+
+			"compressed size above %d bytes",
 			ErrTooLarge, l.s.limits.file, l.s.limits.total, l.s.limits.ratio, int64(ratioFloor))
 	}
 	return n, err

@@ -205,8 +205,8 @@ func (s Split) Check(n int, labelled func(i int) bool) error {
 	train, valid, test := len(s.Train), len(s.Valid), len(s.Test)
 	if min(train, valid, test) == 0 {
 		return fmt.Errorf(
-			"its %d graphs are split into %d for training, %d for validation and %d for testing; want some in "+
-				"every set",
+			"its %d graphs are split into %d for training, %d for validation and %d for testing; want "+
+				"some in every set",
 			n, train, valid, test,
 		)
 	}
@@ -237,7 +237,8 @@ func FewLabels(ds *Dataset, folds int, rate float64, validate bool, seed uint32)
 	}
 	if validate && folds < 3 {
 		return nil, fmt.Errorf(
-			"%d folds: one is for testing, another for validation and the rest for training; want at least 3",
+			"%d folds: one is for testing, another for validation and the rest for "+
+				"training; want at least 3",
 			folds,
 		)
 	}
@@ -261,9 +262,18 @@ func FewLabels(ds *Dataset, folds int, rate float64, validate bool, seed uint32)
 		}
 		class, members := SmallestClass(poolLabels)
 		if n := len(pool) / parts; n < minLabelled || members/parts < minPerClass {
-			return nil, fmt.Errorf("%s is too small for a label rate of 1/%d: of %d graphs to choose from, "+
-				"%d would have a label, and %d of class %d; want at least %d, and %d of every class",
-				ds.Name, parts, len(pool), n, members/parts, ds.ClassValues[class], minLabelled, minPerClass)
+			return nil, fmt.Errorf("%s is too small for a label rate of 1/%d: of %d graphs to choose "+
+				"from, %d would have a label, and %d of class %d; want at least %d, and %d of "+
+				"every class",
+				ds.Name,
+				parts,
+				len(pool),
+				n,
+				members/parts,
+				ds.ClassValues[class],
+				minLabelled,
+				minPerClass,
+			)
 		}
 		inner, err := StratifiedKFold(poolLabels, parts, true, seed)
 		if err != nil {
@@ -298,7 +308,8 @@ func ScaffoldSplit[S comparable](scaffolds []S, train, valid float64) (Split, er
 func ScaffoldSplitIn[S comparable](scaffolds []S, train, valid float64, rng *rand.Rand) (Split, error) {
 	if !(train >= 0 && valid >= 0 && train+valid <= 1+1e-9) {
 		return Split{}, fmt.Errorf(
-			"dataset: ScaffoldSplit: fractions %v and %v; want two that are not negative and at most 1 together",
+			"dataset: ScaffoldSplit: fractions %v and %v; want two that are not negative and at most "+
+				"1 together",
 			train, valid,
 		)
 	}
@@ -327,7 +338,9 @@ func ScaffoldSplitIn[S comparable](scaffolds []S, train, valid float64, rng *ran
 			large++
 		}
 		small := groups[large:]
-		rng.Shuffle(len(small), func(i, j int) { small[i], small[j] = small[j], small[i] })
+		rng.Shuffle(len(small), func(i, j int) {
+			small[i], small[j] = small[j], small[i]
+		})
 	}
 	// The first set that has room takes a group.
 	var s Split

@@ -233,8 +233,8 @@ func readLabels(
 		}
 		if int64(hi)-int64(lo) >= maxWidth {
 			return nil, nil,
-				fmt.Errorf("dataset: %s: labels of column %d run from %d to %d; a one-hot encoding has at "+
-					"most %d columns",
+				fmt.Errorf("dataset: %s: labels of column %d run from %d to %d; a one-hot encoding "+
+					"has at most %d columns",
 					s.path(part), k+1, lo, hi, maxWidth)
 		}
 		c := LabelColumn{Min: int(lo), Width: int(hi-lo) + 1}
@@ -343,7 +343,8 @@ func readEdges(s *source, t *nodeTable) (*edgeList, error) {
 			case len(row) < 2:
 				return sc.bad(sc.line, "", "one number, want two: the source and the target of an edge")
 			case len(row) > 2:
-				return sc.bad(sc.line, "", "more than two numbers, want the source and the target of an edge")
+				return sc.bad(sc.line, "",
+					"more than two numbers, want the source and the target of an edge")
 			}
 			for _, v := range row {
 				if v < 1 || v > n {
@@ -354,12 +355,18 @@ func readEdges(s *source, t *nodeTable) (*edgeList, error) {
 			gi := t.graph[i]
 			gj := t.graph[j]
 			if gi != gj {
-				return sc.bad(sc.line, fmt.Sprintf("%d, %d", i+1, j+1), "an edge from graph %d to graph %d",
-					gi+1, gj+1)
+				return sc.bad(
+					sc.line,
+					fmt.Sprintf("%d, %d", i+1, j+1),
+					"an edge from graph %d to graph %d",
+					gi+1,
+					gj+1,
+				)
 			}
 			if list.count%edgeBlock == 0 {
 				if list.count > 1<<31-1-edgeBlock {
-					return fmt.Errorf("dataset: %s: more than %d edges: %w", sc.file, list.count, ErrTooLarge)
+					return fmt.Errorf("dataset: %s: more than %d edges: %w",
+						sc.file, list.count, ErrTooLarge)
 				}
 				list.block = append(list.block, make([]edge, 0, edgeBlock))
 			}

@@ -91,7 +91,9 @@ func (d *Dataset) parts() map[string]func(w *bufio.Writer, k int, g *graph.Graph
 		columns[part] = append(columns[part], t)
 	}
 	for part, targets := range columns {
-		parts[part] = func(w *bufio.Writer, k int, _ *graph.Graph) { writeTargets(w, targets, k) }
+		parts[part] = func(w *bufio.Writer, k int, _ *graph.Graph) {
+			writeTargets(w, targets, k)
+		}
 	}
 	if len(d.NodeLabels) > 0 {
 		parts["node_labels"] = d.writeNodeLabels
@@ -171,7 +173,8 @@ func (d *Dataset) checkLayout() error {
 			d.Name, d.FeatureWidth, c.Width())
 	}
 	if len(d.ClassValues) != d.Classes {
-		return fmt.Errorf("dataset: %s: %d ClassValues of %d classes", d.Name, len(d.ClassValues), d.Classes)
+		return fmt.Errorf("dataset: %s: %d ClassValues of %d classes",
+			d.Name, len(d.ClassValues), d.Classes)
 	}
 	for _, t := range d.Targets {
 		if len(t.Values) != len(d.Graphs) {

@@ -133,7 +133,8 @@ func (b *Batch) BeginGraph(width int) {
 		b.Reset(width)
 	}
 	if width != b.X.Width {
-		panic(fmt.Sprintf("graph: Batch: feature width %d appended to a batch of width %d", width, b.X.Width))
+		panic(fmt.Sprintf("graph: Batch: feature width %d appended to a batch of width %d",
+			width, b.X.Width))
 	}
 }
 
@@ -141,7 +142,8 @@ func (b *Batch) BeginGraph(width int) {
 // batch have edge labels and others, with edges, do not.
 func (b *Batch) EndGraph() {
 	if len(b.EdgeLabel) != 0 && len(b.EdgeLabel) != len(b.Adj) {
-		panic(fmt.Sprintf("graph: Batch: %d edge labels for %d entries: only some of the graphs have them",
+		panic(fmt.Sprintf("graph: Batch: %d edge labels for %d entries: only some of the "+
+			"graphs have them",
 			len(b.EdgeLabel), len(b.Adj)))
 	}
 	b.GraphPtr = append(b.GraphPtr, int32(b.Nodes()))
@@ -220,7 +222,8 @@ func (b *Batch) Validate() error {
 		for i := lo; i < hi; i++ {
 			for _, j := range b.Adj[b.Ptr[i]:b.Ptr[i+1]] {
 				if j < lo || j >= hi {
-					return fmt.Errorf("graph: edge %d→%d leaves graph %d (nodes %d..%d)", j, i, g, lo, hi-1)
+					return fmt.Errorf("graph: edge %d→%d leaves graph %d (nodes %d..%d)",
+						j, i, g, lo, hi-1)
 				}
 			}
 		}

@@ -86,14 +86,16 @@ func (c Columns) Check() error {
 		}
 		if l.Other != nil && !l.Seen(*l.Other) {
 			return fmt.Errorf(
-				"graph: columns: column %d of the labels: the value for unseen labels, %d, is itself unseen",
+				"graph: columns: column %d of the labels: the value for unseen labels, "+
+					"%d, is itself unseen",
 				k+1, *l.Other,
 			)
 		}
 		width += l.Width
 	}
-	if c.Attributes < 0 || c.Attributes > maxColumns || len(c.Labels) > maxColumns || width > maxColumns ||
-		c.DegreeColumns > maxColumns || c.DegreeColumns != 0 && c.DegreeColumns < 2 {
+	if c.Attributes < 0 || c.Attributes > maxColumns || len(c.Labels) > maxColumns ||
+		width > maxColumns || c.DegreeColumns > maxColumns ||
+		c.DegreeColumns != 0 && c.DegreeColumns < 2 {
 		return fmt.Errorf("graph: columns: %d attributes, %d columns in all and %d of degrees; want at "+
 			"most %d, and none or at least 2 of degrees",
 			c.Attributes, width, c.DegreeColumns, maxColumns)

@@ -150,7 +150,8 @@ func (f *Features) validate(n int) error {
 			return fmt.Errorf("graph: features are both dense and one-hot")
 		}
 		if len(f.Dense) != n*f.Width {
-			return fmt.Errorf("graph: %d feature values for %d nodes of width %d", len(f.Dense), n, f.Width)
+			return fmt.Errorf("graph: %d feature values for %d nodes of width %d",
+				len(f.Dense), n, f.Width)
 		}
 		return nil
 	}

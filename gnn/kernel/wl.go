@@ -108,7 +108,9 @@ func Subtree(rounds []*Sparse) []*Matrix { return cumulate(rounds, (*Sparse).Gra
 
 // Assignment returns the WL optimal assignment kernel for h = 0, 1, …,
 // len(rounds)-1, given the counts of the rounds.
-func Assignment(rounds []*Sparse) []*Matrix { return cumulate(rounds, (*Sparse).Intersection) }
+func Assignment(rounds []*Sparse) []*Matrix {
+	return cumulate(rounds, (*Sparse).Intersection)
+}
 
 // cumulate returns the running sums of the rounds' kernels.
 func cumulate(rounds []*Sparse, kernel func(*Sparse) *Matrix) []*Matrix {

@@ -72,7 +72,8 @@ func (v *perceiver) findAromatic() *problem {
 			a := s.atomsOf(h.rings[first])[0]
 			return atomProblem(
 				a,
-				"the ring system of this atom is too large: more than %d sets of its rings might be aromatic",
+				"the ring system of this atom is too large: more than %d sets of its rings might be "+
+					"aromatic",
 				mostSystems,
 			)
 		}
@@ -97,10 +98,13 @@ func (v *perceiver) findCandidates() {
 	h.known = resize(h.known, n)
 	h.able = resize(h.able, n)
 	h.rings = h.rings[:0]
-	unable := func(a int32) bool { return !v.release2022 && v.isLargeEther(a) || !v.able(a) }
+	unable := func(a int32) bool {
+		return !v.release2022 && v.isLargeEther(a) || !v.able(a)
+	}
 	named := func(a int32) bool { return v.m.Atoms[a].Z > 0 } // no wildcard
 	for r := range int32(s.count()) {
-		if atoms := s.atomsOf(r); !slices.ContainsFunc(atoms, unable) && slices.ContainsFunc(atoms, named) {
+		if atoms := s.atomsOf(r); !slices.ContainsFunc(atoms, unable) &&
+			slices.ContainsFunc(atoms, named) {
 			h.rings = append(h.rings, r)
 		}
 	}

@@ -259,7 +259,8 @@ func (c *canon) describe() {
 		for _, l := range v.of(i) {
 			if position[l.atom] < int32(k) {
 				c.at = append(
-					c.at, position[l.atom]<<8|int32(m.Bonds[l.bond].Type)<<2|int32(c.configuration(l.bond)),
+					c.at,
+					position[l.atom]<<8|int32(m.Bonds[l.bond].Type)<<2|int32(c.configuration(l.bond)),
 				)
 			}
 		}

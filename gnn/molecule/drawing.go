@@ -9,7 +9,9 @@ import (
 // point is a point in space, or a vector.
 type point [3]float64
 
-func (p point) minus(q point) point { return point{p[0] - q[0], p[1] - q[1], p[2] - q[2]} }
+func (p point) minus(q point) point {
+	return point{p[0] - q[0], p[1] - q[1], p[2] - q[2]}
+}
 
 func (p point) dot(q point) float64 { return p[0]*q[0] + p[1]*q[1] + p[2]*q[2] }
 
@@ -20,7 +22,9 @@ func (p point) cross(q point) point {
 // findStereo sets the configurations of atoms and double bonds from the drawing, while all hydrogens
 // are still atoms.
 func (r *molfileReader) findStereo(v *perceiver) {
-	drawn := slices.ContainsFunc(r.places[1:], func(p point) bool { return p != r.places[0] })
+	drawn := slices.ContainsFunc(r.places[1:], func(p point) bool {
+		return p != r.places[0]
+	})
 	if !drawn {
 		return
 	}
@@ -127,7 +131,9 @@ func (r *molfileReader) tagByWedge(v *perceiver, i int32, wedged int) Chirality 
 			turn = append(turn, other{k, angle})
 		}
 	}
-	slices.SortStableFunc(turn, func(a, b other) int { return cmp.Compare(a.angle, b.angle) })
+	slices.SortStableFunc(turn, func(a, b other) int {
+		return cmp.Compare(a.angle, b.angle)
+	})
 	counter := r.drawn[links[wedged].bond] == wedge
 	// With three neighbours, the fourth lies in the gap between the other two, behind the paper.
 	if len(turn) == 2 && turn[1].angle-turn[0].angle >= straight {
@@ -280,7 +286,9 @@ func (v *perceiver) outward(l link, atom int32) Direction {
 
 // flank returns the bond that determines how an end of a double bond is drawn, and the other bond at
 // that end, -1 if there is none. It returns false if the drawing does not determine it.
-func (d *directions) flank(r *molfileReader, v *perceiver, end, double int32) (first, second link, ok bool) {
+func (d *directions) flank(
+	r *molfileReader, v *perceiver, end, double int32,
+) (first, second link, ok bool) {
 	first, second = link{-1, -1}, link{-1, -1}
 	for _, l := range v.of(end) {
 		b := &v.m.Bonds[l.bond]

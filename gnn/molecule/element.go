@@ -123,8 +123,8 @@ func symbol(first, second byte) int8 {
 
 // metal reports whether an element may accept electrons in a dative bond.
 func metal(z int8) bool {
-	return z > 2 && (z < 5 || z > 10) && (z < 14 || z > 18) && (z < 33 || z > 36) && (z < 52 || z > 54) &&
-		z != 85 && z != 86
+	return z > 2 && (z < 5 || z > 10) && (z < 14 || z > 18) && (z < 33 || z > 36) &&
+		(z < 52 || z > 54) && z != 85 && z != 86
 }
 
 // moreElectronegative reports whether z1 is more electronegative than z2, by RDKit's approximation:

@@ -42,7 +42,8 @@ func (m *Molecule) GraphOf(c *feature.Set) (*graph.Graph, error) {
 	if k, reason := categories(labels, m.Bonds, c.Bonds, bondColumns); reason != "" {
 		b := &m.Bonds[k]
 		return nil, &CategoryError{
-			fmt.Sprintf("the bond between atoms %d and %d %s, which is no category", b.Begin, b.End, reason),
+			fmt.Sprintf("the bond between atoms %d and %d %s, which is no category",
+				b.Begin, b.End, reason),
 		}
 	}
 	for i := range int32(len(m.Atoms)) {
@@ -106,7 +107,9 @@ var bondColumns = map[string]column[Bond]{
 	"type":         {category: func(b *Bond) int { return int(min(b.Type, Dative)) }},
 	"conjugated":   {category: func(b *Bond) int { return yes(b.Conjugated) }},
 	"bond in ring": {category: func(b *Bond) int { return yes(b.InRing) }},
-	"stereo":       {category: func(b *Bond) int { return strings.IndexByte("\x00EZ", b.CIP()) }},
+	"stereo": {category: func(b *Bond) int {
+		return strings.IndexByte("\x00EZ", b.CIP())
+	}},
 }
 
 func orderCategory(b *Bond) int {

@@ -181,7 +181,8 @@ func (v *perceiver) kekuliseSystem(system int32) *problem {
 	}
 	place := slices.IndexFunc(k.candidate, func(c bool) bool { return c })
 	return atomProblem(int32(place),
-		"the aromatic ring system of this atom has no Kekulé structure: its double bonds cannot be placed")
+		"the aromatic ring system of this atom has no Kekulé structure: its double "+
+			"bonds cannot be placed")
 }
 
 // markCandidates finds the atoms of the system that need a double bond, and makes its aromatic bonds

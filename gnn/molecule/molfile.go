@@ -15,7 +15,9 @@ type LineError struct {
 }
 
 // Error returns "molecule: line: reason".
-func (e *LineError) Error() string { return fmt.Sprintf("molecule: line %d: %s", e.Line, e.Reason) }
+func (e *LineError) Error() string {
+	return fmt.Sprintf("molecule: line %d: %s", e.Line, e.Reason)
+}
 
 // ParseMolfile reads one molecule from a molfile in version V2000 or V3000, up to its line M  END, as
 // RDKit's MolFromMolBlock does. It reads elements, charges, isotopes, radicals and valences of
@@ -157,7 +159,9 @@ func field(line string, begin, end int) string {
 }
 
 // number reads an integer in columns of a line; blank is 0.
-func (r *molfileReader) number(line string, begin, end int, name string, least, largest int) (int, *problem) {
+func (r *molfileReader) number(
+	line string, begin, end int, name string, least, largest int,
+) (int, *problem) {
 	return r.whole(field(line, begin, end), name, least, largest)
 }
 
@@ -341,7 +345,12 @@ func (r *molfileReader) atom2000(line string) *problem {
 }
 
 // marks2000 has the marks of a bond by their numbers in version V2000.
-var marks2000 = map[int]drawn{1: wedge, 3: crossed, 4: wavy, 6: dash}
+var marks2000 = map[int]drawn{
+	1: wedge,
+	3: crossed,
+	4: wavy,
+	6: dash,
+}
 
 // bond2000 reads the line of a bond in version V2000.
 func (r *molfileReader) bond2000(line string) *problem {
@@ -353,7 +362,8 @@ func (r *molfileReader) bond2000(line string) *problem {
 	if err != nil {
 		return err
 	}
-	if topology, err := r.number(line, 15, 18, "topology of a bond", 0, 99); err != nil || topology != 0 {
+	if topology, err := r.number(line, 15, 18, "topology of a bond", 0, 99); err != nil ||
+		topology != 0 {
 		return r.problem("the topology of a bond is given: this is a query, and not a molecule")
 	}
 	return r.bond(order, field(line, 0, 3), field(line, 3, 6), marks2000[mark])
@@ -378,7 +388,8 @@ func (r *molfileReader) properties() *problem {
 			return r.problem("%q: this is a query, and not a molecule", kind)
 		case kind == "M  ZBO", kind == "M  ZCH", kind == "M  HYD":
 			return r.problem("%q: bonds of order zero are not read", kind)
-		case strings.HasPrefix(line, "A  "), strings.HasPrefix(line, "G  "): // an alias, in the next line
+		case strings.HasPrefix(line, "A  "), strings.HasPrefix(line, "G  "):
+			// an alias, in the next line
 			r.next()
 		case strings.HasPrefix(line, "S  SKP"):
 			n, err := r.number(line, 6, 9, "number of lines", 0, 999)
@@ -522,7 +533,8 @@ func (r *molfileReader) atom3000(words []string) *problem {
 	}
 	var a Atom
 	if strings.HasPrefix(words[1], "NOT") {
-		return r.problem("%q is a list of elements: this is a query, and not a molecule", shorten(words[1]))
+		return r.problem("%q is a list of elements: this is a query, and not a molecule",
+			shorten(words[1]))
 	}
 	if err := r.element(&a, strings.Trim(words[1], `"`)); err != nil {
 		return err

@@ -25,7 +25,9 @@ func (a *Atom) Valence() int { return int(a.totalValence()) }
 
 // CIP returns 'E' or 'Z' for a double bond with a configuration, and 0 for other bonds. The ranks
 // are those of [Atom.CIP].
-func (b *Bond) CIP() byte { return [...]byte{noStereo: 0, stereoE: 'E', stereoZ: 'Z'}[b.stereo] }
+func (b *Bond) CIP() byte {
+	return [...]byte{noStereo: 0, stereoE: 'E', stereoZ: 'Z'}[b.stereo]
+}
 
 // Rings returns the number of rings of a molecule: the rings of all its smallest sets of smallest
 // rings, as in RDKit's GetSymmSSSR.

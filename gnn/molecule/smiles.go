@@ -435,7 +435,8 @@ func (r *smilesReader) refuseRepeats(n *adjacency) *problem {
 		for _, l := range n.of(int32(i)) {
 			if owner[l.atom] == int32(i)+1 { // chain bonds come first, so this one closes a ring
 				c := &r.closures[r.order[l.bond-chain]]
-				return r.problem(c.column, "ring %d would bond two atoms that are bonded already", c.number)
+				return r.problem(c.column, "ring %d would bond two atoms that are bonded already",
+					c.number)
 			}
 			owner[l.atom] = int32(i) + 1
 		}

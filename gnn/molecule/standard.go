@@ -141,7 +141,9 @@ func (v *perceiver) findCharges() (anions, cations []charge, fixed int) {
 	slices.SortFunc(anions, order)
 	slices.SortFunc(cations, order)
 	anions = v.dropBalanced(anions)
-	slices.SortStableFunc(anions, func(x, y charge) int { return yes(x.acid) - yes(y.acid) })
+	slices.SortStableFunc(anions, func(x, y charge) int {
+		return yes(x.acid) - yes(y.acid)
+	})
 	return anions, cations, fixed
 }
 

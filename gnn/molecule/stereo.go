@@ -178,8 +178,8 @@ func (p *Parser) StereoCentres(m *Molecule) (centres, untagged int) {
 	for i := range s.Atoms {
 		if a := &s.Atoms[i]; a.code != noCode {
 			centres++
-		} else if flat := a.Z == 7 && a.Hybridisation != HybridSP3; a.Chirality == Unspecified && !flat &&
-			v.mayBeCentre(int32(i)) && v.neighboursDiffer(int32(i)) {
+		} else if flat := a.Z == 7 && a.Hybridisation != HybridSP3; a.Chirality == Unspecified &&
+			!flat && v.mayBeCentre(int32(i)) && v.neighboursDiffer(int32(i)) {
 			centres++
 			untagged++
 		}
@@ -265,7 +265,9 @@ func (v *perceiver) rankByKey() {
 	for i := range int32(n) {
 		s.order = append(s.order, i)
 	}
-	slices.SortFunc(s.order, func(a, b int32) int { return cmp.Compare(s.key[a], s.key[b]) })
+	slices.SortFunc(s.order, func(a, b int32) int {
+		return cmp.Compare(s.key[a], s.key[b])
+	})
 	r := int32(0)
 	for k, a := range s.order {
 		if k > 0 && s.key[a] != s.key[s.order[k-1]] {
@@ -479,7 +481,9 @@ func (v *perceiver) mayBeCentre(i int32) bool {
 }
 
 func (v *perceiver) inRingOf3(i int32) bool {
-	return slices.ContainsFunc(v.of(i), func(l link) bool { return v.rings.smallest[l.bond] == 3 })
+	return slices.ContainsFunc(v.of(i), func(l link) bool {
+		return v.rings.smallest[l.bond] == 3
+	})
 }
 
 // bridgehead reports whether an atom has three ring bonds, and each of its rings
@@ -503,7 +507,9 @@ func (v *perceiver) bridgehead(i int32) bool {
 	}
 	v.stereo.rings = rings
 	for _, r := range rings {
-		overlaps := func(q int32) bool { return q != r && common(s.bondsOf(q), s.bondsOf(r)) >= 2 }
+		overlaps := func(q int32) bool {
+			return q != r && common(s.bondsOf(q), s.bondsOf(r)) >= 2
+		}
 		if !slices.ContainsFunc(rings, overlaps) {
 			return false
 		}

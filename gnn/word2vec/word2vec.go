@@ -56,7 +56,8 @@ func (c Config) validate() error {
 	case c.Negative == 0 && !c.Hierarchic:
 		return fmt.Errorf("word2vec: neither negative samples nor hierarchical softmax")
 	case !(c.Sample >= 0 && c.Sample < 1):
-		return fmt.Errorf("word2vec: words above a share of %g are thinned out, want 0 or a share below 1",
+		return fmt.Errorf("word2vec: words above a share of %g are thinned out, want "+
+			"0 or a share below 1",
 			c.Sample)
 	case !(c.Rate > 0 && c.LastRate >= 0 && c.LastRate <= c.Rate && c.Rate <= 1):
 		return fmt.Errorf("word2vec: rates from %g to %g", c.Rate, c.LastRate)
@@ -218,11 +219,15 @@ func newTrainer(ctx context.Context, c Corpus, cfg Config, k kind) (*trainer, er
 	if len(t.byRank) == 0 {
 		return nil, fmt.Errorf("word2vec: no word occurs %d times", max(cfg.MinCount, 1))
 	}
-	slices.SortStableFunc(t.byRank, func(a, b int32) int { return cmp.Compare(count[b], count[a]) })
+	slices.SortStableFunc(t.byRank, func(a, b int32) int {
+		return cmp.Compare(count[b], count[a])
+	})
 	if cfg.Sample > 0 {
 		t.keep = make([]uint32, c.Words)
 		for _, w := range t.byRank {
-			t.keep[w] = uint32(min(keepProbability(count[w], cfg.Sample*float64(total)), 1) * math.MaxUint32)
+			t.keep[w] = uint32(
+				min(keepProbability(count[w], cfg.Sample*float64(total)), 1) * math.MaxUint32,
+			)
 		}
 	}
 	// Tables to draw negative samples from, and the Huffman tree.
@@ -615,7 +620,9 @@ func huffman(counts []int) [][]node {
 	for i := range words {
 		words[i] = i
 	}
-	slices.SortStableFunc(words, func(a, b int) int { return cmp.Compare(weight[a], weight[b]) })
+	slices.SortStableFunc(words, func(a, b int) int {
+		return cmp.Compare(weight[a], weight[b])
+	})
 	lightest := func() int {
 		q := &words
 		if len(words) == 0 || len(inner) > 0 && weight[inner[0]] < weight[words[0]] {

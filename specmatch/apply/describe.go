@@ -13,8 +13,8 @@ import (
 	"github.com/specmatch/specmatch/tensor/files"
 )
 
-// Describe returns lines that say what a model is, what it expects and what it was trained on. Text from the model is
-// made [files.Printable].
+// Describe returns lines that say what a model is, what it expects and what it was trained on. Text
+// from the model is made [files.Printable].
 func Describe(c model.Card) string {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {

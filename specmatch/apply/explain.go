@@ -18,13 +18,15 @@ type Explanation struct {
 	Nodes map[string][]float64 `json:"nodes"`
 }
 
-// Explain writes an [Explanation] as a line for each record that can be used and whose values are finite. It takes a
-// prediction for each node, but does not compute the rows of j.Model.
+// Explain writes an [Explanation] as a line for each record that can be used and whose values are
+// finite. It takes a prediction for each node, but does not compute the rows of j.Model.
 func (j Job) Explain(ctx context.Context, m *model.Trained, w io.Writer) error {
 	encoder := json.NewEncoder(w)
 	columns := m.Card.Head.Columns()
 	j.Model.Columns = nil
-	j.Model.Rows = func(context.Context, []*graph.Graph) ([]float64, error) { return nil, nil }
+	j.Model.Rows = func(context.Context, []*graph.Graph) ([]float64, error) {
+		return nil, nil
+	}
 	return j.Stream(ctx, func(b Batch) error {
 		for _, r := range b.Records {
 			if r.Err != nil {

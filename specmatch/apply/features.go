@@ -98,8 +98,8 @@ func ParseFeature(s string) (f Feature, err error) {
 	return f, nil
 }
 
-// frozenSum returns the beginning of the sum of the model of package pretrained. A model that learned from its vectors
-// must not see those of another.
+// frozenSum returns the beginning of the sum of the model of package pretrained. A model that
+// learned from its vectors must not see those of another.
 var frozenSum = sync.OnceValue(func() string {
 	return fmt.Sprintf("%x", sha256.Sum256(pretrained.Model))[:8]
 })
@@ -148,8 +148,9 @@ func openFrozen() *model.Trained {
 	return m
 }
 
-// Features returns a model of vectors that concatenate these features of molecules, each at most once; the encoder is
-// m. Columns are those of [gnn.Architecture.Columns], the names of the descriptors, and morgan_0, bits_0 and so on.
+// Features returns a model of vectors that concatenate these features of molecules, each at most
+// once; the encoder is m. Columns are those of [gnn.Architecture.Columns], the names of the
+// descriptors, and morgan_0, bits_0 and so on.
 func Features(m *model.Trained, features ...Feature) (Model, error) {
 	if slices.Equal(features, []Feature{Encoder}) {
 		return Embedder(m)
@@ -188,12 +189,17 @@ func Numbers(features []Feature) (*model.Numbers, func() func(*molecule.Molecule
 	n := new(model.Numbers)
 	for i, f := range features {
 		if f == Encoder || slices.Contains(features[:i], f) {
-			return nil, nil, fmt.Errorf("features %v next to an encoder: want each once, and not the encoder", features)
+			return nil, nil, fmt.Errorf(
+				"features %v next to an encoder: want each once, and not the encoder",
+				features,
+			)
 		}
 		n.Features = append(n.Features, f.String())
 		n.Size += len(f.columns(nil))
 	}
-	return n, func() func(*molecule.Molecule) []float32 { return vector(features, n.Size) }, nil
+	return n, func() func(*molecule.Molecule) []float32 {
+		return vector(features, n.Size)
+	}, nil
 }
 
 // ParseFeatures parses several names by [ParseFeature].
@@ -208,8 +214,8 @@ func ParseFeatures(names []string) (features []Feature, err error) {
 	return features, nil
 }
 
-// vector returns a function that computes the features of a molecule, without the encoder's, [width]. It is for one
-// goroutine.
+// vector returns a function that computes the features of a molecule, without the encoder's,
+// [width]. It is for one goroutine.
 func vector(features []Feature, width int) func(m *molecule.Molecule) []float32 {
 	var calculator descriptor.Calculator
 	var crippenModel descriptor.Crippen
@@ -217,7 +223,8 @@ func vector(features []Feature, width int) func(m *molecule.Molecule) []float32 
 	generators := make([]fingerprint.Morgan, len(features))
 	var encoder *model.Trained
 	if slices.Contains(features, Feature{kind: frozen}) {
-		encoder = openFrozen().Remembering(Memory / 8) // with a cache, the bits do not depend on other molecules
+		// with a cache, the bits do not depend on other molecules
+		encoder = openFrozen().Remembering(Memory / 8)
 	}
 	return func(m *molecule.Molecule) []float32 {
 		vector := make([]float32, width)

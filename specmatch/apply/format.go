@@ -91,7 +91,9 @@ func (f csvFormat) batch(b Batch) [][]byte {
 	return [][]byte{csvLines(lines...)}
 }
 
-func (csvFormat) end(string, []*os.File, int, []string) (bool, error) { return false, nil }
+func (csvFormat) end(string, []*os.File, int, []string) (bool, error) {
+	return false, nil
+}
 
 // csvLines encodes rows as CSV, with [files.Printable] text.
 func csvLines(rows ...[]string) []byte {
@@ -146,7 +148,8 @@ func (f npyFormat) header(rows, cols int) []byte {
 	if f.half {
 		bytes = 2
 	}
-	text := fmt.Sprintf("{'descr': '<f%d', 'fortran_order': False, 'shape': (%d, %d), }", bytes, rows, cols)
+	text := fmt.Sprintf("{'descr': '<f%d', 'fortran_order': False, 'shape': (%d, %d), }",
+		bytes, rows, cols)
 	return fmt.Appendf(nil, "\x93NUMPY\x01\x00\x76\x00%-117s\n", text)
 }
 
@@ -177,8 +180,8 @@ func (f streamFormat) batch(b Batch) [][]byte {
 	return [][]byte{text}
 }
 
-// parquetFormat is a matrix until the job ends, since nothing can be appended to a Parquet file that another process
-// began.
+// parquetFormat is a matrix until the job ends, since nothing can be appended to a Parquet file
+// that another process began.
 type parquetFormat struct{ npyFormat }
 
 func (parquetFormat) end(out string, parts []*os.File, rows int, columns []string) (bool, error) {

@@ -90,8 +90,8 @@ const (
 	batchNodes   = 1 << 16
 )
 
-// Stream calls emit with each batch, in the order of the file, and reuses its memory for the next. An error of emit or
-// of ctx ends it. A record whose row is not finite has an Err.
+// Stream calls emit with each batch, in the order of the file, and reuses its memory for the next.
+// An error of emit or of ctx ends it. A record whose row is not finite has an Err.
 func (j *Job) Stream(ctx context.Context, emit func(Batch) error) error {
 	b := Batch{
 		text:   new([]byte),
@@ -154,7 +154,8 @@ func (j *Job) compute(ctx context.Context, b *Batch) (err error) {
 	}
 	width := len(m.Columns) - m.width // of the rows of m.Rows
 	if n := len(graphs) * width; len(y) != n {
-		return fmt.Errorf("apply: the model returned %d numbers for %d graphs, want %d", len(y), len(graphs), n)
+		return fmt.Errorf("apply: the model returned %d numbers for %d graphs, want %d",
+			len(y), len(graphs), n)
 	}
 	if m.width == 0 {
 		b.Values = y
@@ -176,8 +177,8 @@ func appendNumbers(values []float64, numbers []float32) []float64 {
 	return values
 }
 
-// rejectNonFinite gives an Err to the records whose row has a number that is not finite as a float32, and removes the
-// row.
+// rejectNonFinite gives an Err to the records whose row has a number that is not finite as a
+// float32, and removes the row.
 func (j *Job) rejectNonFinite(b *Batch) error {
 	finite := b.Values[:0]
 	for r, row := range b.Rows() {
@@ -190,8 +191,8 @@ func (j *Job) rejectNonFinite(b *Batch) error {
 			File:  j.Path,
 			Line:  r.Line,
 			Value: r.SMILES,
-			Reason: fmt.Sprintf("the model's result is not finite: column %s is %v; does the record have too "+
-				"large numbers?", j.Model.Columns[column], row[column]),
+			Reason: fmt.Sprintf("the model's result is not finite: column %s is %v; does the record "+
+				"have too large numbers?", j.Model.Columns[column], row[column]),
 		}
 		if j.Strict {
 			return r.Err

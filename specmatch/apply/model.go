@@ -47,8 +47,8 @@ type Input struct {
 	Vector func() func(*molecule.Molecule) []float32
 }
 
-// Options returns options for reading a file with all that the model needs. Molecules are standardised as o or the
-// model asks for.
+// Options returns options for reading a file with all that the model needs. Molecules are
+// standardised as o or the model asks for.
 func (input Input) Options(o records.Options) records.Options {
 	o.Want = input.Content
 	o.Columns = input.Features
@@ -104,8 +104,8 @@ func newModel(m Model, models ...*model.Trained) (_ Model, err error) {
 	return m, err
 }
 
-// Memory is the size in bytes, about, of the caches of atom environments of a job's models, unless they have caches
-// of their own ([model.Trained.Remembering]).
+// Memory is the size in bytes, about, of the caches of atom environments of a job's models, unless
+// they have caches of their own ([model.Trained.Remembering]).
 const Memory = 320 << 20
 
 // withCache returns the model with its own cache, or with one of Memory/models bytes.
@@ -123,9 +123,9 @@ func Embedder(m *model.Trained) (Model, error) {
 	return x, err
 }
 
-// Predictor returns a model of predictions, with the columns of [model.Head.Columns]. For several models, it returns
-// the mean of their predictions and, in columns NAME_std, their standard deviation, with n-1 in the denominator. All
-// must have a head, and be alike ([Alike]).
+// Predictor returns a model of predictions, with the columns of [model.Head.Columns]. For several
+// models, it returns the mean of their predictions and, in columns NAME_std, their standard
+// deviation, with n-1 in the denominator. All must have a head, and be alike ([Alike]).
 func Predictor(models ...*model.Trained) (Model, error) {
 	if len(models) == 0 {
 		return Model{}, errors.New("apply: there is no model to predict with")
@@ -161,7 +161,8 @@ func Alike(a, b model.Card) bool {
 	x, y := *a.Head, *b.Head
 	x.Mean, x.Std, y.Mean, y.Std = nil, nil, nil, nil // of the records that each was fitted to
 	return cmp.Equal(x, y) && cmp.Equal(a.Features, b.Features) && cmp.Equal(a.Beside, b.Beside) &&
-		a.Standard == b.Standard && a.Encoder.Kind == b.Encoder.Kind && a.Encoder.Atoms == b.Encoder.Atoms
+		a.Standard == b.Standard && a.Encoder.Kind == b.Encoder.Kind &&
+		a.Encoder.Atoms == b.Encoder.Atoms
 }
 
 // ensemble is several models that are alike.

@@ -23,8 +23,9 @@ type Result struct {
 	Resumes bool `json:"-"`
 }
 
-// WriteFile writes the rows to a file that ends in .csv, .npy or .parquet; see the comment of the package. It is an
-// error if no record can be used, or if one of the [Outputs] is the file of records.
+// WriteFile writes the rows to a file that ends in .csv, .npy or .parquet; see the comment of the
+// package. It is an error if no record can be used, or if one of the [Outputs] is the file of
+// records.
 func (j *Job) WriteFile(ctx context.Context, path string) (Result, error) {
 	format, err := j.format(path)
 	if err != nil {
@@ -97,8 +98,8 @@ func (j *Job) WriteFile(ctx context.Context, path string) (Result, error) {
 	return w.done, err
 }
 
-// key identifies the job by its records, model, program and instruction set. It is "" if the records do not come from
-// a regular file: such a job cannot resume.
+// key identifies the job by its records, model, program and instruction set. It is "" if the
+// records do not come from a regular file: such a job cannot resume.
 func (j *Job) key(ctx context.Context) (string, error) {
 	info, err := os.Stat(j.Path)
 	if err != nil || !info.Mode().IsRegular() {
@@ -123,14 +124,15 @@ func (j *Job) key(ctx context.Context) (string, error) {
 		sum, options, j.Keep, j.Strict, j.Half, j.Model.Key, simd.Level(), program), nil
 }
 
-// WriteCSV writes the rows to w as a table with a header, and the records that cannot be used to rejected. It does not
-// resume after an interruption.
+// WriteCSV writes the rows to w as a table with a header, and the records that cannot be used to
+// rejected. It does not resume after an interruption.
 func (j *Job) WriteCSV(ctx context.Context, w, rejected io.Writer) (Result, error) {
 	return j.writeTo(ctx, csvFormat{j.Keep}, w, rejected)
 }
 
-// WriteNPY is [Job.WriteCSV] for programs. It writes a matrix [records×columns] of float32 in NumPy's format for each
-// batch, one after the other. A record that cannot be used has a row of NaN.
+// WriteNPY is [Job.WriteCSV] for programs. It writes a matrix [records×columns] of float32 in
+// NumPy's format for each batch, one after the other. A record that cannot be used has a row of
+// NaN.
 func (j *Job) WriteNPY(ctx context.Context, w, rejected io.Writer) (Result, error) {
 	return j.writeTo(ctx, streamFormat{columns: len(j.Model.Columns)}, w, rejected)
 }
@@ -200,7 +202,9 @@ func (w *writer) write(b Batch) error {
 	w.done.Records += len(b.Records)
 	texts := append(w.format.batch(b), csvLines(rejected...))
 	if npy, ok := w.format.(npyFormat); ok && npy.half {
-		if k := slices.IndexFunc(b.Values, func(v float64) bool { return math.Abs(v) >= 65520 }); k >= 0 {
+		if k := slices.IndexFunc(
+			b.Values, func(v float64) bool { return math.Abs(v) >= 65520 },
+		); k >= 0 {
 			return fmt.Errorf("%s: %g in column %s is beyond 65504, the largest float16",
 				w.job.Path, b.Values[k], w.job.Model.Columns[k%b.width])
 		}

@@ -18,7 +18,8 @@ const (
 	journalEnding = ".journal"
 )
 
-// partialFiles are files that are written together, batch by batch. They end in .partial until they are complete.
+// partialFiles are files that are written together, batch by batch. They end in .partial until they
+// are complete.
 type partialFiles struct {
 	names   []string // when they are complete; the last is that of the rejected records
 	files   []*os.File
@@ -99,7 +100,8 @@ func (p *partialFiles) open() error {
 	return nil
 }
 
-// resume restores the state from the journal, if that is of the same job and the files have the bytes that it notes.
+// resume restores the state from the journal, if that is of the same job and the files have the
+// bytes that it notes.
 func (p *partialFiles) resume() error {
 	if p.journal == "" {
 		return nil
@@ -178,7 +180,9 @@ func (p *partialFiles) writeJournal() (err error) {
 	if err != nil {
 		return err
 	}
-	return files.Write(p.journal, func(f io.Writer) error { return json.NewEncoder(f).Encode(p.state) })
+	return files.Write(p.journal, func(f io.Writer) error {
+		return json.NewEncoder(f).Encode(p.state)
+	})
 }
 
 // finish gives the files their names, the output last, and removes those that are not part of it.
@@ -215,7 +219,8 @@ func (p *partialFiles) finish(format format, out string, columns []string) error
 	return os.Remove(p.journal)
 }
 
-// finishShard gives the files of a shard their names, and leaves the journal, which says that they are complete.
+// finishShard gives the files of a shard their names, and leaves the journal, which says that they
+// are complete.
 func (p *partialFiles) finishShard() error {
 	if err := p.save(); err != nil { // a shard without a batch has no sizes yet
 		return err

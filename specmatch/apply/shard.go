@@ -36,8 +36,8 @@ func indexLine(texts [][]byte) []byte {
 	return b.Bytes()
 }
 
-// shardStates returns the states of an output's shards, nil for those that are missing, damaged or incomplete. The
-// shards of different numbers are an error, and so are none.
+// shardStates returns the states of an output's shards, nil for those that are missing, damaged or
+// incomplete. The shards of different numbers are an error, and so are none.
 func shardStates(format format, out string) (states []*state, err error) {
 	journals, err := filepath.Glob(escape(out) + ".shard-*" + journalEnding)
 	if err != nil {
@@ -54,7 +54,8 @@ func shardStates(format format, out string) (states []*state, err error) {
 			states = make([]*state, s.N)
 		}
 		if len(states) != s.N {
-			return nil, fmt.Errorf("apply: %s: there are shards of %d and of %d; remove those that are not meant",
+			return nil, fmt.Errorf("apply: %s: there are shards of %d and of %d; remove those that "+
+				"are not meant",
 				out, len(states), s.N)
 		}
 		states[s.I], err = shardState(format, s, out, path)
@@ -92,9 +93,9 @@ func escape(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
-// Collect joins the shards of an output, which [Job.WriteFile] wrote, to the files that one process would have
-// written, byte by byte. It leaves the shards, and returns the number of columns. The error lists shards that are
-// missing or incomplete; shards of several jobs are an error, too.
+// Collect joins the shards of an output, which [Job.WriteFile] wrote, to the files that one process
+// would have written, byte by byte. It leaves the shards, and returns the number of columns. The
+// error lists shards that are missing or incomplete; shards of several jobs are an error, too.
 func Collect(ctx context.Context, path string, half bool) (r Result, columns int, err error) {
 	format, err := formatOf(path, half)
 	if err != nil {
@@ -122,7 +123,10 @@ func Collect(ctx context.Context, path string, half bool) (r Result, columns int
 		case first == nil:
 			first = s
 		case s.Key != first.Key:
-			return r, 0, fmt.Errorf("apply: %s: shards are of different files, models, programs or processors", path)
+			return r, 0, fmt.Errorf(
+				"apply: %s: shards are of different files, models, programs or processors",
+				path,
+			)
 		}
 		r.Records += s.Records
 		r.Rejected += s.Rejected

@@ -8,9 +8,10 @@ import (
 	"github.com/specmatch/specmatch/specmatch/model"
 )
 
-// Sure returns a model of predictions like that of [Predictor], with columns that say how far to trust them: the
-// intervals or sets of a level ([model.Head.Sets]), unless it is 0, and the distance to the training records
-// ([model.Calibration.Distances]). It is an error if the model is not calibrated for the level.
+// Sure returns a model of predictions like that of [Predictor], with columns that say how far to
+// trust them: the intervals or sets of a level ([model.Head.Sets]), unless it is 0, and the
+// distance to the training records ([model.Calibration.Distances]). It is an error if the model is
+// not calibrated for the level.
 func Sure(m *model.Trained, level float64, distance bool) (Model, error) {
 	c := m.Card.Calibration
 	if m.Card.Head == nil || c == nil {

@@ -28,7 +28,9 @@ type Commands []Command
 
 // Run runs the command that args begin with. program is its name, and does what it does,
 // for the overview that is shown without arguments.
-func (all Commands) Run(ctx context.Context, program, does string, args []string, stdout, stderr io.Writer) error {
+func (all Commands) Run(
+	ctx context.Context, program, does string, args []string, stdout, stderr io.Writer,
+) error {
 	if len(args) == 0 || slices.Contains([]string{"-h", "-help", "--help", "help"}, args[0]) {
 		_, err := io.WriteString(stdout, all.overview(program, does))
 		return err
@@ -138,10 +140,12 @@ func (all Commands) completion(program string) string {
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "_%s() {\n  local words=%q\n  case ${COMP_WORDS[1]} in\n", program, strings.Join(words[""], " "))
+	fmt.Fprintf(&b, "_%s() {\n  local words=%q\n  case ${COMP_WORDS[1]} in\n",
+		program, strings.Join(words[""], " "))
 	delete(words, "")
 	for _, first := range slices.Sorted(maps.Keys(words)) {
-		fmt.Fprintf(&b, "  %s) [ $COMP_CWORD -gt 1 ] && words=%q ;;\n", first, strings.Join(words[first], " "))
+		fmt.Fprintf(&b, "  %s) [ $COMP_CWORD -gt 1 ] && words=%q ;;\n",
+			first, strings.Join(words[first], " "))
 	}
 	b.WriteString("  esac\n  COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n}\n")
 	fmt.Fprintf(&b, "complete -o default -F _%s %[1]s\n", program)

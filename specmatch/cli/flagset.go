@@ -180,7 +180,9 @@ func (f *FlagSet) SkipsData(skips func() bool) { f.skipsData = skips }
 
 // Collecting reports whether the command reads no data, because it only puts finished
 // parts together; a nil FlagSet, of an experiment that a test has made, does not.
-func (f *FlagSet) Collecting() bool { return f != nil && f.skipsData != nil && f.skipsData() }
+func (f *FlagSet) Collecting() bool {
+	return f != nil && f.skipsData != nil && f.skipsData()
+}
 
 // Input records the SHA-256 sum, in hexadecimal, of a file that the run reads. The
 // name should not depend on where the file is.

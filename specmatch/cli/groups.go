@@ -30,8 +30,12 @@ type Data struct {
 
 func (d *Data) Register(f *FlagSet) {
 	d.flags = f
-	Var(f, &d.Datasets, "dataset", setting.List(setting.Text), "data sets `A,B`, spelled as TUDataset does, as in MUTAG,NCI1, or files of graphs with a class\neach, as in graphs.jsonl or edges.csv; none is the embedded synthetic set")
-	Var(f, &d.Dir, "data", setting.Text, "`DIR` with the data sets: DIR/NAME.zip, DIR/NAME/, or DIR/NAME of a file")
+	Var(f, &d.Datasets, "dataset", setting.List(setting.Text),
+		"data sets `A,B`, spelled as TUDataset does, as in MUTAG,NCI1, or files of graphs with a "+
+			"class\n"+
+			"each, as in graphs.jsonl or edges.csv; none is the embedded synthetic set")
+	Var(f, &d.Dir, "data", setting.Text,
+		"`DIR` with the data sets: DIR/NAME.zip, DIR/NAME/, or DIR/NAME of a file")
 	features := func(choices ...string) setting.Parser[dataset.NodeFeatures] {
 		return func(s string) (dataset.NodeFeatures, error) {
 			s, err := setting.OneOf(choices...)(s)
@@ -41,10 +45,14 @@ func (d *Data) Register(f *FlagSet) {
 	switch d.NodeFeatures {
 	case "":
 	case dataset.FeaturesLabels:
-		Var(f, &d.NodeFeatures, "node-features", features("labels", "onehot"), "`what` nodes are told apart by: their labels, or, as onehot, attributes that are one-hot")
+		Var(f, &d.NodeFeatures, "node-features", features("labels", "onehot"),
+			"`what` nodes are told apart by: their labels, or, as onehot, attributes that are one-hot")
 	default:
 		Var(f, &d.NodeFeatures, "node-features", features("auto", "labels", "both", "onehot", "degrees"),
-			"`what` nodes have as features: labels, both labels and attributes, attributes that are one-hot as labels (onehot),\ndegrees: labels, and degrees where there are none, or auto: labels, and attributes where there are none")
+			"`what` nodes have as features: labels, both labels and attributes, attributes that are "+
+				"one-hot as labels (onehot),\n"+
+				"degrees: labels, and degrees where there are none, or auto: labels, and "+
+				"attributes where there are none")
 	}
 	f.Grows("dataset")
 	f.Free("data") // the contents of the files are compared instead
@@ -74,9 +82,15 @@ func (d *Data) Read(ctx context.Context, stderr io.Writer) ([]*dataset.Dataset, 
 		if err != nil {
 			return nil, err
 		}
-		return nil, Usagef("-data %s without -dataset: want the names of sets in it (there are %s), or neither for the embedded synthetic set", d.Dir, cmp.Or(strings.Join(there, ", "), "none"))
+		return nil, Usagef(
+			"-data %s without -dataset: want the names of sets in it (there are %s), or neither for "+
+				"the embedded synthetic set",
+			d.Dir,
+			cmp.Or(strings.Join(there, ", "), "none"),
+		)
 	case d.Dir == "":
-		return nil, Usagef("-dataset needs -data: the folder with NAME.zip or NAME/ (see experiments/datasets for how to get them)")
+		return nil, Usagef("-dataset needs -data: the folder with NAME.zip or NAME/ (see " +
+			"experiments/datasets for how to get them)")
 	}
 	var sets []*dataset.Dataset
 	for _, name := range d.Datasets {
@@ -85,22 +99,34 @@ func (d *Data) Read(ctx context.Context, stderr io.Writer) ([]*dataset.Dataset, 
 			d.flags.Input(file, sum)
 			sums[file] = sum
 		}}
-		ds, err := cmp.Or(d.NodeFeatures, dataset.FeaturesAuto).Open(o, func(o dataset.Options) (*dataset.Dataset, error) {
-			return records.Open(ctx, d.Dir, name, o)
-		})
+		ds, err := cmp.Or(d.NodeFeatures, dataset.FeaturesAuto).Open(o,
+			func(o dataset.Options) (*dataset.Dataset, error) {
+				return records.Open(ctx, d.Dir, name, o)
+			})
 		if err != nil {
 			return nil, err
 		}
 		fmt.Fprintln(stderr, ds.Summary())
 		ds.Sums = sums
 		if n := ds.Directed(); n > 0 {
-			fmt.Fprintf(stderr, "%s: %d of %d graphs are directed, an edge of theirs being listed in one direction only\n", name, n, len(ds.Graphs))
+			fmt.Fprintf(
+				stderr,
+				"%s: %d of %d graphs are directed, an edge of theirs being listed in "+
+					"one direction only\n",
+				name,
+				n,
+				len(ds.Graphs),
+			)
 		}
 		if f := d.flags.Lookup("folds"); f != nil {
 			folds, _ := strconv.Atoi(f.Value.String())
 			if class, n := dataset.SmallestClass(ds.Labels()); n < folds { // scikit-learn warns, too
-				fmt.Fprintf(stderr, "%s: a class has fewer graphs than there are folds, class %d only %d for %d folds: not every fold tests it, or trains on it\n",
-					name, ds.ClassValues[class], n, folds)
+				fmt.Fprintf(
+					stderr,
+					"%s: a class has fewer graphs than there are folds, class %d only %d for %d "+
+						"folds: not every fold tests it, or trains on it\n",
+					name, ds.ClassValues[class], n, folds,
+				)
 			}
 		}
 		sets = append(sets, ds)
@@ -119,7 +145,8 @@ type Recipe struct {
 
 func (r *Recipe) Register(f *FlagSet) {
 	Var(f, &r.Epochs, "epochs", setting.Int(0), "`epochs` to train")
-	Var(f, &r.Batch, "batch", setting.Int(2), "graphs in a `batch`, at least 2: for contrastive losses each is the others' negative")
+	Var(f, &r.Batch, "batch", setting.Int(2),
+		"graphs in a `batch`, at least 2: for contrastive losses each is the others' negative")
 	Var(f, &r.LR, "lr", setting.Positive, "learning `rate` of Adam")
 	r.RegisterSeeds(f)
 }
@@ -135,7 +162,8 @@ func (r *Recipe) RegisterSeeds(f *FlagSet) {
 		case r.Seeds > maxSeeds:
 			return Usagef("-seeds %d: want at most %d", r.Seeds, maxSeeds)
 		case r.FirstSeed > math.MaxInt-r.Seeds:
-			return Usagef("-first-seed %d -seeds %d: the last seed would not fit in %d bits", r.FirstSeed, r.Seeds, strconv.IntSize)
+			return Usagef("-first-seed %d -seeds %d: the last seed would not fit in %d bits",
+				r.FirstSeed, r.Seeds, strconv.IntSize)
 		}
 		return nil
 	})
@@ -155,7 +183,8 @@ func (p *Protocol) Register(f *FlagSet) {
 	if p.Folds == 0 {
 		p.Folds = 10
 	}
-	Var(f, &p.Protocols, "protocol", setting.List(setting.OneOf(p.Choices...)), "evaluation `protocols`, one row of results each: "+strings.Join(p.Choices, ","))
+	Var(f, &p.Protocols, "protocol", setting.List(setting.OneOf(p.Choices...)),
+		"evaluation `protocols`, one row of results each: "+strings.Join(p.Choices, ","))
 	Var(f, &p.Folds, "folds", setting.Int(2), "outer `folds` of the evaluation")
 }
 
@@ -172,12 +201,17 @@ func (e *Engine) Register(f *FlagSet) {
 	if e.Backend == "" {
 		e.Backend = "cpu"
 	}
-	Var(f, &e.Backend, "backend", setting.OneOf(engines()...), "`engine` to compute with: cpu or cuda (built with -tags cuda)")
+	Var(f, &e.Backend, "backend", setting.OneOf(engines()...),
+		"`engine` to compute with: cpu or cuda (built with -tags cuda)")
 	f.Env("backend", "SPECMATCH_BACKEND")
-	Var(f, &e.Precision, "precision", parsePrecision, "floating-point `format` of the engine: float32 or float64")
+	Var(f, &e.Precision, "precision", parsePrecision,
+		"floating-point `format` of the engine: float32 or float64")
 	f.Env("precision", "SPECMATCH_PRECISION")
-	f.BoolVar(&e.TF32, "tf32", e.TF32, "let cuda round the inputs of float32 products to 10 bits of fraction, for speed")
-	f.BoolVar(&e.BF16, "bf16", e.BF16, "let cpu round the inputs of float32 products to bfloat16, 7 bits of fraction, for speed;\nfor processors with AVX512_BF16")
+	f.BoolVar(&e.TF32, "tf32", e.TF32,
+		"let cuda round the inputs of float32 products to 10 bits of fraction, for speed")
+	f.BoolVar(&e.BF16, "bf16", e.BF16,
+		"let cpu round the inputs of float32 products to bfloat16, 7 bits of fraction, for speed;\n"+
+			"for processors with AVX512_BF16")
 	f.Check(func() error {
 		for _, x := range []struct {
 			name, engine string
@@ -186,7 +220,8 @@ func (e *Engine) Register(f *FlagSet) {
 			switch {
 			case !x.on:
 			case e.Backend != x.engine:
-				return Usagef("%s is for -backend %s; %s has no such products", x.name, x.engine, e.Backend)
+				return Usagef("%s is for -backend %s; %s has no such products",
+					x.name, x.engine, e.Backend)
 			case e.Precision != tensor.Float32:
 				return Usagef("%s is for -precision float32", x.name)
 			}
@@ -217,7 +252,9 @@ func (e *Engine) Name() string {
 }
 
 // Open opens the engine. The caller closes it.
-func (e *Engine) Open() (backend.Backend, error) { return backend.Open(e.Name(), e.Precision) }
+func (e *Engine) Open() (backend.Backend, error) {
+	return backend.Open(e.Name(), e.Precision)
+}
 
 func parsePrecision(s string) (tensor.Precision, error) {
 	if _, err := setting.OneOf(tensor.Float32.String(), tensor.Float64.String())(s); err != nil {

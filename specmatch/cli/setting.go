@@ -106,7 +106,12 @@ type Description struct {
 func (f *FlagSet) Describe() (all []Description) {
 	f.VisitAll(func(fl *flag.Flag) {
 		_, usage := flag.UnquoteUsage(fl)
-		d := Description{Name: fl.Name, Type: typeOf(fl.Value), Default: Resolved(fl), Usage: usage}
+		d := Description{
+			Name:    fl.Name,
+			Type:    typeOf(fl.Value),
+			Default: Resolved(fl),
+			Usage:   usage,
+		}
 		if _, ok := fl.Value.(*settingValue); ok {
 			d.Group = "method"
 		}

@@ -52,7 +52,9 @@ func (f *FlagSet) GrowsRange(first, count string) {
 // the run's, which come first. With taken, an earlier call has merged another run, and
 // the values so far come first. name is the run's, for errors. What the run has counts as given
 // afterwards, so that the next run can add to its lists and seeds.
-func (f *FlagSet) Merge(name string, was map[string]json.RawMessage, given map[string]bool, taken bool) error {
+func (f *FlagSet) Merge(
+	name string, was map[string]json.RawMessage, given map[string]bool, taken bool,
+) error {
 	was = f.renamed(was)
 	if err := f.addRange(name, was, given); err != nil {
 		return err
@@ -68,7 +70,8 @@ func (f *FlagSet) Merge(name string, was map[string]json.RawMessage, given map[s
 			err = f.setTo(fl, elements(old))
 			return
 		}
-		if role != list || len(elements(old)) == 0 { // an empty list is the synthetic set, which has no name to add to
+		// an empty list is the synthetic set, which has no name to add to
+		if role != list || len(elements(old)) == 0 {
 			return
 		}
 		both := elements(old)
@@ -107,7 +110,8 @@ func (f *FlagSet) addRange(dir string, was map[string]json.RawMessage, given map
 	}
 	lo, hi := min(old.first, now.first), max(old.end(), now.end())
 	if max(old.first, now.first) > min(old.end(), now.end()) {
-		return Usagef("-%s %d -%s %d: the run in %s has the seeds %d to %d, and there would be a gap between; want -%s %d -%s %d for all",
+		return Usagef("-%s %d -%s %d: the run in %s has the seeds %d to %d, and there would be a gap "+
+			"between; want -%s %d -%s %d for all",
 			f.first, now.first, f.count, now.n, dir, old.first, old.end()-1, f.first, lo, f.count, hi-lo)
 	}
 	return errors.Join(f.Set(f.first, strconv.Itoa(lo)), f.Set(f.count, strconv.Itoa(hi-lo)))
@@ -161,7 +165,8 @@ func (f *FlagSet) Compare(was map[string]json.RawMessage, mayDiffer ...string) (
 		case name == f.first || name == f.count:
 			a, _ := f.rangeOf(was)
 			if b, ok := f.rangeOf(now); !ok || b.first > a.first || b.end() < a.end() {
-				return fmt.Errorf("the seeds were %d to %d, now they are %d to %d", a.first, a.end()-1, b.first, b.end()-1)
+				return fmt.Errorf("the seeds were %d to %d, now they are %d to %d",
+					a.first, a.end()-1, b.first, b.end()-1)
 			}
 		case !known:
 			if fl := f.Lookup(name); fl.Value.String() != fl.DefValue {

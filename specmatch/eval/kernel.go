@@ -75,7 +75,9 @@ func rbf(ctx context.Context, data Data, workers int) (*kernels, error) {
 // equal rows then have distance exactly 0, and nothing is lost to cancellation
 // when the mean is large against the spread, as it is for sum-pooled graphs.
 // Every entry is one sum in the order of the features.
-func squaredDistances(ctx context.Context, data Data, points []int, workers int) (*kernel.Matrix, error) {
+func squaredDistances(
+	ctx context.Context, data Data, points []int, workers int,
+) (*kernel.Matrix, error) {
 	const block = 16
 	n := len(points)
 	t := kernel.NewMatrix(n)
@@ -232,7 +234,8 @@ func scaleGamma(data Data, idx []int) (float64, error) {
 	}
 	gamma := 1 / (float64(data.Dim) * (ss / count))
 	if math.IsInf(gamma, 0) || gamma == 0 {
-		return 0, fmt.Errorf("eval: variance %g of the features has no usable inverse for gamma", ss/count)
+		return 0, fmt.Errorf("eval: variance %g of the features has no usable inverse for gamma",
+			ss/count)
 	}
 	return gamma, nil
 }

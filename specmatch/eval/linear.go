@@ -220,8 +220,8 @@ func (s *newton) solve(ctx context.Context, c float64) error {
 		s.gradient(c)
 		s.direction(c)
 		if s.conjugates > conjugateLimit*len(s.w) {
-			return fmt.Errorf("eval: linear SVM with C=%g on %d points: %w: the features are too large and "+
-				"too nearly collinear, divide them by their size",
+			return fmt.Errorf("eval: linear SVM with C=%g on %d points: %w: the features are too "+
+				"large and too nearly collinear, divide them by their size",
 				c, len(s.t), ErrNotConverged)
 		}
 		decrement := -floats.Dot(s.g, s.p)
@@ -233,8 +233,8 @@ func (s *newton) solve(ctx context.Context, c float64) error {
 		case reached && enough:
 			return nil
 		case s.steps == newtonSteps:
-			return fmt.Errorf("eval: linear SVM with C=%g on %d points: %w in %d Newton steps (decrement "+
-				"%g of %g); is the scale of the features extreme?",
+			return fmt.Errorf("eval: linear SVM with C=%g on %d points: %w in %d Newton steps "+
+				"(decrement %g of %g); is the scale of the features extreme?",
 				c, len(s.t), ErrNotConverged, s.steps, decrement, f)
 		case decrement < 0.5*least || f < (1-progress)*lowest:
 			stalled = 0
@@ -277,8 +277,8 @@ func (s *newton) round(c, f float64) error {
 	clear(s.low)
 	s.preciseShortfalls()
 	if rounded := s.objective(c); rounded > (1+roundingEnough)*f {
-		return fmt.Errorf("eval: linear SVM with C=%g on %d points: the features are too large: rounding "+
-			"of the weights takes the objective from %g to %g",
+		return fmt.Errorf("eval: linear SVM with C=%g on %d points: the features are too large: "+
+			"rounding of the weights takes the objective from %g to %g",
 			c, len(s.t), f, rounded)
 	}
 	return nil
@@ -502,4 +502,6 @@ func (s *newton) divide(v []float64) {
 	blas64.Trsv(blas.NoTrans, s.factor, vector(v))
 }
 
-func vector(v []float64) blas64.Vector { return blas64.Vector{N: len(v), Inc: 1, Data: v} }
+func vector(v []float64) blas64.Vector {
+	return blas64.Vector{N: len(v), Inc: 1, Data: v}
+}

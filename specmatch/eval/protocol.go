@@ -133,7 +133,8 @@ func Evaluate(
 	ctx context.Context, p Protocol, data Data, outer []dataset.Fold, opt Options,
 ) (*Result, error) {
 	if !slices.Contains(Protocols(), p) {
-		return nil, fmt.Errorf("eval: unknown protocol %q (have: %s, %s, %s)", p, GraphCL, Linear, GraphCLC10)
+		return nil, fmt.Errorf("eval: unknown protocol %q (have: %s, %s, %s)",
+			p, GraphCL, Linear, GraphCLC10)
 	}
 	if err := data.Validate(); err != nil {
 		return nil, err
@@ -149,7 +150,8 @@ func Evaluate(
 	if p == Linear {
 		if data.Dim > maxColumns {
 			return nil, fmt.Errorf(
-				"eval: %d features; the linear solver keeps a matrix of all their pairs and takes up to %d",
+				"eval: %d features; the linear solver keeps a matrix of all their pairs "+
+					"and takes up to %d",
 				data.Dim, maxColumns,
 			)
 		}

@@ -77,7 +77,8 @@ func (s *search) boundMemory() {
 	s.opt.Workers = min(s.opt.Workers, int(max(1, (2<<30)/max(1, bytes))))
 }
 
-// countCorrect returns how many points of test a machine trained on train classifies correctly, for each C of cs.
+// countCorrect returns how many points of test a machine trained on train classifies correctly, for
+// each C of cs.
 func (s *search) countCorrect(
 	ctx context.Context, m machine, input int, train, test []int, cs []float64,
 ) ([]int, error) {

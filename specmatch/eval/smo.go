@@ -219,8 +219,8 @@ func (s *smo) solve(ctx context.Context) error {
 			s.counter = 1
 		}
 		if s.iter >= cmp.Or(s.maxIter, mostSteps) {
-			return fmt.Errorf("eval: SMO with C=%g on %d points: %w in %d iterations; is the scale of the "+
-				"features extreme?",
+			return fmt.Errorf("eval: SMO with C=%g on %d points: %w in %d iterations; is the scale of "+
+				"the features extreme?",
 				s.c, s.n, ErrNotConverged, s.iter)
 		}
 		s.iter++

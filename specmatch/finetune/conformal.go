@@ -11,9 +11,9 @@ import (
 // mostCalibrated bounds the training records that a calibration looks at.
 const mostCalibrated = 4096
 
-// Calibrate notes in the model's card its errors on the validation set, and the embeddings of training records; see
-// [model.Calibration]. The kept epoch was chosen on the same set, so the promised coverage holds only nearly;
-// reports measure it on the test set.
+// Calibrate notes in the model's card its errors on the validation set, and the embeddings of
+// training records; see [model.Calibration]. The kept epoch was chosen on the same set, so the
+// promised coverage holds only nearly; reports measure it on the test set.
 func (x *Examples) Calibrate(ctx context.Context, m *model.Trained, s dataset.Split) error {
 	valid, err := m.Embed(ctx, x.graphs(s.Valid))
 	if err != nil {
@@ -27,7 +27,12 @@ func (x *Examples) Calibrate(ctx context.Context, m *model.Trained, s dataset.Sp
 	if err != nil {
 		return err
 	}
-	p := Predictions{x: x, head: *m.Card.Head, samples: s.Valid, values: values}
+	p := Predictions{
+		x:       x,
+		head:    *m.Card.Head,
+		samples: s.Valid,
+		values:  values,
+	}
 	scores := make([][]float64, taskCount(p.head))
 	for k := range p.samples {
 		for task, y := range p.targets(k) {
@@ -47,12 +52,13 @@ func (x *Examples) Calibrate(ctx context.Context, m *model.Trained, s dataset.Sp
 	return nil
 }
 
-// Coverage is how often prediction intervals or sets hold the observed value, in per cent, and their mean size: the
-// width of an interval in the unit of the targets, or the number of answers in a set.
+// Coverage is how often prediction intervals or sets hold the observed value, in per cent, and
+// their mean size: the width of an interval in the unit of the targets, or the number of answers in
+// a set.
 type Coverage struct{ Percent, Size float64 }
 
-// Coverage returns the coverage of each task at a level; it is zero for a task without targets. It is an error if the
-// model is not calibrated for the level.
+// Coverage returns the coverage of each task at a level; it is zero for a task without targets. It
+// is an error if the model is not calibrated for the level.
 func (p Predictions) Coverage(c *model.Calibration, level float64) ([]Coverage, error) {
 	_, rows, err := p.head.Sets(c, level, p.values)
 	if err != nil {

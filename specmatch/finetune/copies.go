@@ -12,7 +12,8 @@ import (
 	"github.com/specmatch/specmatch/specmatch/model"
 )
 
-// findCopies groups the records of equal molecules, however their SMILES are written, or of isomorphic graphs.
+// findCopies groups the records of equal molecules, however their SMILES are written, or of
+// isomorphic graphs.
 func (x *Examples) findCopies(ctx context.Context) error {
 	if x.Content == records.Graphs {
 		found, err := dataset.FindCopies(ctx, x.Set.Graphs)
@@ -59,8 +60,9 @@ func (x *Examples) Overlap(s dataset.Split) (valid, test int) {
 	return count(s.Valid), count(s.Test)
 }
 
-// Replicates describes, in a line for each target, the records of one molecule or graph: how many are labelled
-// more than once, and how far their labels agree. It returns nothing if there are none.
+// Replicates describes, in a line for each target, the records of one molecule or graph: how many
+// are labelled more than once, and how far their labels agree. It returns nothing if there are
+// none.
 func (x *Examples) Replicates() (lines []string) {
 	for task, target := range x.Targets {
 		r := x.replicates(task)
@@ -73,8 +75,13 @@ func (x *Examples) Replicates() (lines []string) {
 		case r.conflicts == 0:
 			line += ", which agree"
 		case x.Kind == model.Regression:
-			line += fmt.Sprintf("; those of %d differ, with a standard deviation of %.3g over all replicates, "+
-				"most for the %s", r.conflicts, math.Sqrt(r.squares/float64(r.labels-r.groups)), x.lines(r.worst))
+			line += fmt.Sprintf("; those of %d differ, with a standard deviation of %.3g over all "+
+				"replicates, most for the "+
+				"%s",
+				r.conflicts,
+				math.Sqrt(r.squares/float64(r.labels-r.groups)),
+				x.lines(r.worst),
+			)
 		default:
 			line += fmt.Sprintf("; those of %d contradict each other, such as the %s",
 				r.conflicts, x.lines(r.worst))

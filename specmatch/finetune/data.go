@@ -50,7 +50,8 @@ func (d Data) check(h model.Head) error {
 			}
 			for task, y := range d.Y[i*tasks : (i+1)*tasks] {
 				if !isTarget(h, y) {
-					return fmt.Errorf("finetune: graph %d, task %d: %v cannot be a target of kind %s with %d outputs",
+					return fmt.Errorf("finetune: graph %d, task %d: %v cannot be a target of kind %s "+
+						"with %d outputs",
 						i, task, y, h.Kind, h.Outputs)
 				}
 			}
@@ -76,7 +77,9 @@ func isTarget(h model.Head, y float64) bool {
 // hasLabel reports whether one of the samples has a target.
 func (d Data) hasLabel(samples []int, tasks int) bool {
 	return slices.ContainsFunc(samples, func(i int) bool {
-		return slices.ContainsFunc(d.Y[i*tasks:(i+1)*tasks], func(y float64) bool { return !math.IsNaN(y) })
+		return slices.ContainsFunc(d.Y[i*tasks:(i+1)*tasks], func(y float64) bool {
+			return !math.IsNaN(y)
+		})
 	})
 }
 
@@ -104,8 +107,8 @@ func (d Data) targets(h model.Head, samples []int) (y, exact []float64, bounds [
 	return y, exact, bounds
 }
 
-// moments returns the mean and the standard deviation of each task's targets over some samples. The deviation of
-// equal targets is 1.
+// moments returns the mean and the standard deviation of each task's targets over some samples. The
+// deviation of equal targets is 1.
 func moments(y []float64, samples []int, tasks int) (mean, std []float64) {
 	mean = make([]float64, tasks)
 	std = make([]float64, tasks)
@@ -133,8 +136,8 @@ func moments(y []float64, samples []int, tasks int) (mean, std []float64) {
 	return mean, std
 }
 
-// balance returns the weights n/(C·n_c) of the C classes c of each task, where the training set has n targets, n_c
-// of them of class c.
+// balance returns the weights n/(C·n_c) of the C classes c of each task, where the training set has
+// n targets, n_c of them of class c.
 func (d Data) balance(h model.Head) (weights [][]float64) {
 	tasks := taskCount(h)
 	classes := 2

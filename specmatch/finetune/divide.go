@@ -42,7 +42,9 @@ const (
 )
 
 // byScaffold reports whether whole scaffolds are split.
-func (t Task) byScaffold() bool { return t.Split == Scaffold || t.Split == StratifiedScaffold }
+func (t Task) byScaffold() bool {
+	return t.Split == Scaffold || t.Split == StratifiedScaffold
+}
 
 // labelled returns the records with a target, by the part whose own file has them.
 func (x *Examples) labelled() map[string][]int {
@@ -58,12 +60,12 @@ func (x *Examples) labelled() map[string][]int {
 
 // Divide splits the records with a target; Test is in the order of the file. An empty part is an error.
 //
-// A stratified split divides each class alike; a record with several binary tasks counts as the rarest of its
-// answers. If there are at most a tenth as many classes as records, each class with three members or more is in
-// every part.
+// A stratified split divides each class alike; a record with several binary tasks counts as the
+// rarest of its answers. If there are at most a tenth as many classes as records, each class with
+// three members or more is in every part.
 //
-// A part with a file of its own is that file. If only one part has one, a ninth of the first file is the other,
-// dealt out as in [Examples.Fold].
+// A part with a file of its own is that file. If only one part has one, a ninth of the first file
+// is the other, dealt out as in [Examples.Fold].
 func (x *Examples) Divide(seed uint64) (s dataset.Split, err error) {
 	byPart := x.labelled()
 	rng := random.Stream(seed, purposeSplit, 0, 0)
@@ -120,16 +122,18 @@ func (x *Examples) Divide(seed uint64) (s dataset.Split, err error) {
 	return s, x.checkParts(&s)
 }
 
-// Fold returns split f of k for cross-validation: each record is in the test set of one of them. An eighth of the
-// other records validates. Classes are dealt out evenly, rare ones first, and a split by scaffold deals out whole
-// scaffolds.
+// Fold returns split f of k for cross-validation: each record is in the test set of one of them. An
+// eighth of the other records validates. Classes are dealt out evenly, rare ones first, and a split
+// by scaffold deals out whole scaffolds.
 func (x *Examples) Fold(seed uint64, f, k int) (s dataset.Split, err error) {
 	labelled := x.labelled()[""]
 	switch {
 	case len(x.first) > 0 || !isSplit(x.Split):
-		return s, fmt.Errorf("%s: folds need one file, and a random, stratified or scaffold split", x.path)
+		return s, fmt.Errorf("%s: folds need one file, and a random, stratified or scaffold split",
+			x.path)
 	case f < 0 || f >= k || k < 2 || k > len(labelled):
-		return s, fmt.Errorf("%s: fold %d of %d, with %d records that have a target", x.path, f+1, k, len(labelled))
+		return s, fmt.Errorf("%s: fold %d of %d, with %d records that have a target",
+			x.path, f+1, k, len(labelled))
 	}
 	rng := random.Stream(seed, purposeSplit, 0, 0)
 	folds := x.deal(labelled, slices.Repeat([]float64{1 / float64(k)}, k), rng)
@@ -182,8 +186,8 @@ type group struct {
 	share   float64         // the largest share of an answer or of the records
 }
 
-// groups returns the groups of some records, and the number of each answer in all. The records are in an order that
-// rng decides.
+// groups returns the groups of some records, and the number of each answer in all. The records are
+// in an order that rng decides.
 func (x *Examples) groups(labelled []int, rng *rand.Rand) (groups []*group, total []float64) {
 	number := map[answer]int{}
 	byScaffold := map[string]*group{}
@@ -221,14 +225,16 @@ func (x *Examples) groups(labelled []int, rng *rand.Rand) (groups []*group, tota
 	return groups, total
 }
 
-// deal divides records into parts with these shares, which add up to 1. Records that the split keeps together are a
-// group. The groups are dealt out one after another, from the one with the largest share of an answer or of all
-// records. Each goes to the part that it brings nearest to its share of each answer and of all records, by χ²
-// (Sechidis, Tsoumakas and Vlahavas, On the stratification of multi-label data, 2011, with another distance, and
-// with groups).
+// deal divides records into parts with these shares, which add up to 1. Records that the split
+// keeps together are a group. The groups are dealt out one after another, from the one with the
+// largest share of an answer or of all records. Each goes to the part that it brings nearest to its
+// share of each answer and of all records, by χ² (Sechidis, Tsoumakas and Vlahavas, On the
+// stratification of multi-label data, 2011, with another distance, and with groups).
 func (x *Examples) deal(labelled []int, shares []float64, rng *rand.Rand) [][]int {
 	groups, total := x.groups(labelled, rng)
-	slices.SortStableFunc(groups, func(a, b *group) int { return cmp.Compare(b.share, a.share) })
+	slices.SortStableFunc(groups, func(a, b *group) int {
+		return cmp.Compare(b.share, a.share)
+	})
 
 	// Deal the groups out, the one that is hardest to place first.
 	parts := make([][]int, len(shares))
@@ -268,7 +274,9 @@ func (x *Examples) stratified(labelled []int, rng *rand.Rand) (s dataset.Split) 
 		}
 	}
 	rarer := func(a, b answer) int {
-		return cmp.Or(cmp.Compare(count[a], count[b]), cmp.Compare(a.task, b.task), cmp.Compare(a.y, b.y))
+		return cmp.Or(
+			cmp.Compare(count[a], count[b]), cmp.Compare(a.task, b.task), cmp.Compare(a.y, b.y),
+		)
 	}
 	for _, k := range dataset.Permutation(nil, len(labelled), rng) {
 		a := slices.MinFunc(x.answers(labelled[k]), rarer)

@@ -1,8 +1,8 @@
 // Package finetune fits models that predict classes, binary tasks with or without missing labels, or numbers.
 //
-// The mental model: a model is an encoder with a linear head ([model.NewPredictor]). [Examples] are the records of
-// a file with their targets and their split. A [Learner] trains the model on the training set, and evaluates it on
-// the validation and test sets after every epoch.
+// The mental model: a model is an encoder with a linear head ([model.NewPredictor]). [Examples] are
+// the records of a file with their targets and their split. A [Learner] trains the model on the
+// training set, and evaluates it on the validation and test sets after every epoch.
 //
 //	x, err := finetune.Read(ctx, "molecules.csv", finetune.Task{Targets: []string{"logS"}}, records.Options{})
 //	split, err := x.Divide(seed)
@@ -11,13 +11,15 @@
 //	result, err := l.Fit(ctx, train.Options{Epochs: 100}, nil)
 //	err = m.Save("model.safetensors")
 //
-// [Examples.Fold] splits for cross-validation. [Examples.Predict] predicts for a part, with metrics, a baseline and
-// confusion matrices. [Examples.Calibrate] notes in the model how far its predictions can be trusted.
+// [Examples.Fold] splits for cross-validation. [Examples.Predict] predicts for a part, with
+// metrics, a baseline and confusion matrices. [Examples.Calibrate] notes in the model how far its
+// predictions can be trusted.
 //
-// A learner takes any graphs and targets; those of a file are only the most common. Package train drives it, and so
-// can its caller. With Options.Patience, training stops when the validation set has not improved for some epochs,
-// and [Learner.Best] restores the weights of the best one. If the head sees numbers next to the graph,
-// [Learner.Fit] also fits a linear model of them, and chooses its weight on the validation set.
+// A learner takes any graphs and targets; those of a file are only the most common. Package train
+// drives it, and so can its caller. With Options.Patience, training stops when the validation set
+// has not improved for some epochs, and [Learner.Best] restores the weights of the best one. If the
+// head sees numbers next to the graph, [Learner.Fit] also fits a linear model of them, and chooses
+// its weight on the validation set.
 //
 // # Metrics of an epoch
 //

@@ -21,7 +21,9 @@ type GraphError struct {
 	Reason string
 }
 
-func (e *GraphError) Error() string { return fmt.Sprintf("finetune: graph %d: %s", e.Graph, e.Reason) }
+func (e *GraphError) Error() string {
+	return fmt.Sprintf("finetune: graph %d: %s", e.Graph, e.Reason)
+}
 
 // part is a batch of graphs to evaluate, collated once for all epochs.
 type part struct {
@@ -82,7 +84,9 @@ func (l *Learner) evaluate(ctx context.Context, parts []*part) (m train.Metrics,
 	case model.Classes:
 		m["accuracy"] = accuracy(outputs, y, h.Outputs)
 	case model.Binary:
-		settle(outputs, h.Outputs, func(s float64) float64 { return tie * max(1, math.Abs(s)) })
+		settle(outputs, h.Outputs, func(s float64) float64 {
+			return tie * max(1, math.Abs(s))
+		})
 		auc, oneClass, err := roc.MeanAUC(outputs, y, h.Outputs)
 		m["one_class"] = float64(oneClass)
 		if errors.Is(err, roc.ErrOneClass) {
@@ -100,8 +104,8 @@ func (l *Learner) evaluate(ctx context.Context, parts []*part) (m train.Metrics,
 	return m, nil
 }
 
-// meanLoss returns the mean loss over the targets, as [Learner.loss] defines it, of raw outputs or, for classes, of
-// the logarithms of their probabilities. It is NaN without a target.
+// meanLoss returns the mean loss over the targets, as [Learner.loss] defines it, of raw outputs or,
+// for classes, of the logarithms of their probabilities. It is NaN without a target.
 func (l *Learner) meanLoss(outputs, y []float64, bounds []int8) float64 {
 	h := *l.m.Card.Head
 	sum := 0.0

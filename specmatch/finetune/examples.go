@@ -50,8 +50,10 @@ type File struct {
 
 // Errors about a task rather than a file.
 var (
-	ErrNoTargets = errors.New("no target is named, and the file is not a known set with targets of its own")
-	ErrSeveral   = errors.New("only one target can have classes; several are binary tasks or numbers")
+	ErrNoTargets = errors.New(
+		"no target is named, and the file is not a known set with targets of its own",
+	)
+	ErrSeveral = errors.New("only one target can have classes; several are binary tasks or numbers")
 )
 
 // Examples are the records of a file, with their targets as numbers.
@@ -70,8 +72,8 @@ type Examples struct {
 	copiesOf []int   // each record's position in copies; -1 if it has no copy
 }
 
-// Read reads a file with the targets of a task, which sets o.Fields, o.Scaffolds and o.Identities. A value that
-// is no target is an error with its line.
+// Read reads a file with the targets of a task, which sets o.Fields, o.Scaffolds and o.Identities.
+// A value that is no target is an error with its line.
 func Read(ctx context.Context, path string, t Task, o records.Options) (*Examples, error) {
 	format, _ := records.FormatOf(path) // "-" and other names have none
 	isTU := cmp.Or(o.Format, format) == records.TU
@@ -91,10 +93,14 @@ func Read(ctx context.Context, path string, t Task, o records.Options) (*Example
 	o.Scaffolds = t.byScaffold()
 	o.Identities = true
 	if t.Split != "" && !isSplit(t.Split) {
-		files := slices.DeleteFunc([]string{t.Valid.Path, t.Test.Path}, func(s string) bool { return s == "" })
+		files := slices.DeleteFunc([]string{t.Valid.Path, t.Test.Path}, func(s string) bool {
+			return s == ""
+		})
 		if len(files) > 0 {
-			return nil, fmt.Errorf("finetune: both the column %s and the files %s split the records", t.Split,
-				strings.Join(files, " and "))
+			return nil, fmt.Errorf(
+				"finetune: both the column %s and the files %s split the records",
+				t.Split, strings.Join(files, " and "),
+			)
 		}
 		o.Fields = append(o.Fields, t.Split)
 	}
@@ -103,7 +109,12 @@ func Read(ctx context.Context, path string, t Task, o records.Options) (*Example
 	if err != nil {
 		return nil, err
 	}
-	x := &Examples{Table: table, Task: t, Features: o.Columns, path: path}
+	x := &Examples{
+		Table:    table,
+		Task:     t,
+		Features: o.Columns,
+		path:     path,
+	}
 	if x.Content == records.Graphs && x.Features == nil {
 		columns, err := x.Set.Columns()
 		if err != nil {
@@ -121,11 +132,13 @@ func Read(ctx context.Context, path string, t Task, o records.Options) (*Example
 	return x, x.readTargets(isTU)
 }
 
-// readTargets fills Y, and the kind and the split if they are left to the values. Targets in TUDataset's format are
-// classes.
+// readTargets fills Y, and the kind and the split if they are left to the values. Targets in
+// TUDataset's format are classes.
 func (x *Examples) readTargets(isTU bool) error {
 	for k, name := range x.Targets {
-		hasValue := func(r *records.Record) bool { return strings.TrimSpace(r.Fields[k]) != "" }
+		hasValue := func(r *records.Record) bool {
+			return strings.TrimSpace(r.Fields[k]) != ""
+		}
 		if !slices.ContainsFunc(x.Records, hasValue) {
 			return fmt.Errorf("%s: no record has a value of %s", x.path, name)
 		}
@@ -203,9 +216,9 @@ func (x *Examples) eachTarget(visit func(r *records.Record, target, text string)
 	}
 }
 
-// NewModel returns a model for [New] to fit. Its weights are random, by the seed; those of the encoder are copied
-// from source, if it is not nil, which may have another dropout and readout. An encoder of molecules needs records
-// that were read with a.Atoms as records.Options.Atoms.
+// NewModel returns a model for [New] to fit. Its weights are random, by the seed; those of the
+// encoder are copied from source, if it is not nil, which may have another dropout and readout. An
+// encoder of molecules needs records that were read with a.Atoms as records.Options.Atoms.
 func (x *Examples) NewModel(
 	be backend.Backend, a gnn.Architecture, source *model.Trained, seed uint64,
 ) (*model.Trained, error) {
@@ -247,7 +260,9 @@ func (x *Examples) Data(s dataset.Split) Data {
 }
 
 // graphs returns the graphs of some records.
-func (x *Examples) graphs(samples []int) []*graph.Graph { return pick(x.Set.Graphs, samples) }
+func (x *Examples) graphs(samples []int) []*graph.Graph {
+	return pick(x.Set.Graphs, samples)
+}
 
 // CountBounds returns how many targets of some records are bounds.
 func (x *Examples) CountBounds(samples []int) (n int) {

@@ -69,9 +69,9 @@ type best struct {
 	Steps   int // taken so far
 }
 
-// New returns a learner of all parameters of m, a model with a head such as [model.NewPredictor] makes. It is an
-// error if the targets do not suit the head, or if no training graph has a label. New notes the options in the card
-// of m and, for regression, the Mean and Std in its head.
+// New returns a learner of all parameters of m, a model with a head such as [model.NewPredictor]
+// makes. It is an error if the targets do not suit the head, or if no training graph has a label.
+// New notes the options in the card of m and, for regression, the Mean and Std in its head.
 func New(m *model.Trained, d Data, o Options) (l *Learner, err error) {
 	defer backend.Recover(&err)
 	if err := checkFit(m, d, o); err != nil {
@@ -111,9 +111,12 @@ func New(m *model.Trained, d Data, o Options) (l *Learner, err error) {
 		be:        be,
 		data:      d,
 		absolute:  o.Absolute,
-		parts:     map[string][]*part{"valid_": newParts(d.Graphs, d.Valid), "test_": newParts(d.Graphs, d.Test)},
-		patience:  o.Patience,
-		decay:     o.Average,
+		parts: map[string][]*part{
+			"valid_": newParts(d.Graphs, d.Valid),
+			"test_":  newParts(d.Graphs, d.Test),
+		},
+		patience: o.Patience,
+		decay:    o.Average,
 	}
 	if o.Balanced && h.Kind != model.Regression {
 		l.weights = d.balance(*h)
@@ -137,7 +140,9 @@ func checkFit(m *model.Trained, d Data, o Options) error {
 		return errors.New("finetune: the model is an encoder without a head")
 	}
 	if m.Card.SelfLoops {
-		return errors.New("finetune: the model needs graphs with self-loops, which a learner does not add")
+		return errors.New(
+			"finetune: the model needs graphs with self-loops, which a learner does not add",
+		)
 	}
 	if err := d.check(*h); err != nil {
 		return err
@@ -152,14 +157,17 @@ func checkFit(m *model.Trained, d Data, o Options) error {
 		}
 		for k, v := range g.X.Dense {
 			if v < -maxAttribute || v > maxAttribute {
-				return &GraphError{i, fmt.Sprintf("attribute %d of node %d is %g, whose square is beyond float32; "+
-					"take another unit or the logarithm", k%g.X.Width, k/g.X.Width, v)}
+				return &GraphError{
+					i,
+					fmt.Sprintf("attribute %d of node %d is %g, whose square is beyond float32; "+
+						"take another unit or the logarithm", k%g.X.Width, k/g.X.Width, v)}
 			}
 		}
 	}
 	switch {
 	case !(o.Average >= 0 && o.Average < 1) || o.Average > 0 && o.Patience == 0:
-		return fmt.Errorf("finetune: average %v with patience %d; want 0 to below 1, and patience if it is not 0",
+		return fmt.Errorf("finetune: average %v with patience %d; want 0 to below 1, and patience if "+
+			"it is not 0",
 			o.Average, o.Patience)
 	case o.Patience == 0:
 		return nil
@@ -173,7 +181,12 @@ func checkFit(m *model.Trained, d Data, o Options) error {
 
 // note writes the options into the provenance of the model.
 func note(m *model.Trained, o Options) {
-	options := map[string]any{"batch": o.Batch, "lr": o.Rate, "patience": o.Patience, "average": o.Average}
+	options := map[string]any{
+		"batch":    o.Batch,
+		"lr":       o.Rate,
+		"patience": o.Patience,
+		"average":  o.Average,
+	}
 	if o.Balanced {
 		options["balanced"] = true
 	}
@@ -211,8 +224,8 @@ func (l *Learner) copyTensors(prefix string) (buffers []*nn.Buffer) {
 	return buffers
 }
 
-// outputs returns the raw outputs [B×Outputs] of the network for a batch of samples, and the z of [model.Beside],
-// nil without it.
+// outputs returns the raw outputs [B×Outputs] of the network for a batch of samples, and the z of
+// [model.Beside], nil without it.
 func (l *Learner) outputs(
 	t *autodiff.Tape, b *graph.Batch, samples []int, mode nn.Mode,
 ) (s, z *autodiff.Var) {
@@ -250,7 +263,8 @@ func (l *Learner) weight(task int, y float64) float64 {
 	return l.weights[task][int(y)]
 }
 
-// loss returns the mean loss [1×1] over the labels of a batch, weighted with Balanced, and nil if there are none:
+// loss returns the mean loss [1×1] over the labels of a batch, weighted with Balanced, and nil if
+// there are none:
 //
 //	classes     -ln softmax(s) at the class
 //	binary      ln(1+e^s) - y·s
@@ -322,7 +336,9 @@ func (l *Learner) taskLoss(b train.Batch) *autodiff.Var {
 	}
 
 	s, _ := l.outputs(l.Tape, b.Graphs, b.Samples, nn.Train)
-	matrix := func(values []float64) *autodiff.Var { return l.Tape.Matrix(len(b.Samples), h.Outputs, values) }
+	matrix := func(values []float64) *autodiff.Var {
+		return l.Tape.Matrix(len(b.Samples), h.Outputs, values)
+	}
 	weights := matrix(above)
 	y := matrix(targets)
 	size := (*autodiff.Var).Square
@@ -340,8 +356,8 @@ func (l *Learner) taskLoss(b train.Batch) *autodiff.Var {
 	return excess.Add(deficit).Scale(1 / count)
 }
 
-// End evaluates the model on the validation and test sets. With patience, it keeps the weights of the best epoch,
-// or stops training.
+// End evaluates the model on the validation and test sets. With patience, it keeps the weights of
+// the best epoch, or stops training.
 func (l *Learner) End(ctx context.Context, epoch int) (train.Metrics, error) {
 	l.swapAverage()
 	defer l.swapAverage()
@@ -387,9 +403,9 @@ func (l *Learner) swapAverage() {
 	}
 }
 
-// score returns how good an epoch is on the validation set: the ROC-AUC if a binary task has both answers,
-// otherwise the negative loss. The loss of regression is of standardised errors, so that a task's unit is not its
-// weight.
+// score returns how good an epoch is on the validation set: the ROC-AUC if a binary task has both
+// answers, otherwise the negative loss. The loss of regression is of standardised errors, so that a
+// task's unit is not its weight.
 func (l *Learner) score(m train.Metrics) float64 {
 	if auc, ok := m["valid_roc_auc"]; ok {
 		return auc
@@ -424,8 +440,8 @@ func (l *Learner) State() (nn.Module, any) {
 	return optim.Checkpoint{Module: trained{l}, Optimizer: l.Adam}, &l.best
 }
 
-// trained is a model whose buffers include all else that training changes: the number of masks that dropout drew,
-// the best weights, and the average.
+// trained is a model whose buffers include all else that training changes: the number of masks that
+// dropout drew, the best weights, and the average.
 type trained struct{ l *Learner }
 
 func (t trained) Parameters() []*autodiff.Param { return t.l.m.Parameters() }

@@ -24,9 +24,10 @@ type Metric struct {
 	value func(p, y []float64) float64
 }
 
-// The metrics of each kind, the most important first. They are those of scikit-learn (F1 of classes is the macro
-// mean over the classes that occur or are predicted) and, for Spearman, of SciPy. But R² and the average precision
-// are undefined if all targets are equal or none is positive, rather than 0 or 1.
+// The metrics of each kind, the most important first. They are those of scikit-learn (F1 of classes
+// is the macro mean over the classes that occur or are predicted) and, for Spearman, of SciPy. But
+// R² and the average precision are undefined if all targets are equal or none is positive, rather
+// than 0 or 1.
 var (
 	classMetrics = []Metric{
 		{Name: "accuracy", Title: "accuracy", Percent: true, value: classAccuracy},
@@ -48,7 +49,12 @@ var (
 		{Name: "spearman", Title: "Spearman", value: spearman},
 	}
 	twoClassMetrics = slices.Insert(slices.Clone(classMetrics), 1,
-		Metric{Name: "roc_auc", Title: "ROC-AUC", Percent: true, value: secondClassArea})
+		Metric{
+			Name:    "roc_auc",
+			Title:   "ROC-AUC",
+			Percent: true,
+			value:   secondClassArea,
+		})
 )
 
 // Metrics returns the metrics of a head's predictions, the most important first.
@@ -72,8 +78,9 @@ func TaskMetric(h model.Head, metric string, task int) string {
 	return metric + " " + h.Columns()[task]
 }
 
-// Score returns the [Metrics] of each task for predictions [n×Outputs], such as [model.Trained.Predict] makes, and
-// targets as in [Data]. An undefined metric is missing. Classes are one task.
+// Score returns the [Metrics] of each task for predictions [n×Outputs], such as
+// [model.Trained.Predict] makes, and targets as in [Data]. An undefined metric is missing. Classes
+// are one task.
 func Score(h model.Head, predicted, y []float64) []train.Metrics {
 	scores := make([]train.Metrics, taskCount(h))
 	for task := range scores {
@@ -95,8 +102,8 @@ func Score(h model.Head, predicted, y []float64) []train.Metrics {
 	return scores
 }
 
-// Baseline returns the predictions [Outputs] of a model that ignores the graph: the mean of the targets of some
-// samples, or the frequencies of their classes, or of 1.
+// Baseline returns the predictions [Outputs] of a model that ignores the graph: the mean of the
+// targets of some samples, or the frequencies of their classes, or of 1.
 func (d Data) Baseline(h model.Head, samples []int) []float64 {
 	if h.Kind != model.Classes {
 		mean, _ := moments(d.Y, samples, taskCount(h))
@@ -120,9 +127,9 @@ func ClassNames(h model.Head) []string {
 	return nil
 }
 
-// Confusion returns a matrix for each task, [true][predicted], with the number of targets of each class for which
-// each class is most probable. Binary tasks have the classes 0 and 1. The matrix of a task without targets is nil,
-// and so are those of regression.
+// Confusion returns a matrix for each task, [true][predicted], with the number of targets of each
+// class for which each class is most probable. Binary tasks have the classes 0 and 1. The matrix of
+// a task without targets is nil, and so are those of regression.
 func Confusion(h model.Head, predicted, y []float64) (matrices [][][]float64) {
 	for task := range taskCount(h) {
 		switch p, labels := taskColumn(h, predicted, y, task); {
@@ -137,8 +144,8 @@ func Confusion(h model.Head, predicted, y []float64) (matrices [][][]float64) {
 	return matrices
 }
 
-// SumConfusion adds up the [Confusion] matrices of several test sets, by task. Where all of them are nil, so is the
-// sum.
+// SumConfusion adds up the [Confusion] matrices of several test sets, by task. Where all of them
+// are nil, so is the sum.
 func SumConfusion(sets [][][][]float64) (sums [][][]float64) {
 	for _, matrices := range sets {
 		if sums == nil {
@@ -174,15 +181,17 @@ func taskColumn(h model.Head, predicted, y []float64, task int) (p, labels []flo
 // tie is how far two outputs, of the order of 1, may differ by the rounding of float32.
 const tie = 1e-5
 
-// settle makes values [n×outputs] of an output equal if they differ by rounding only: by less than the tolerance at
-// the lesser one. Ranks would be noise otherwise.
+// settle makes values [n×outputs] of an output equal if they differ by rounding only: by less than
+// the tolerance at the lesser one. Ranks would be noise otherwise.
 func settle(values []float64, outputs int, tolerance func(v float64) float64) {
 	for k := range outputs {
 		var order []int
 		for i := k; i < len(values); i += outputs {
 			order = append(order, i)
 		}
-		slices.SortFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
+		slices.SortFunc(order, func(a, b int) int {
+			return cmp.Compare(values[a], values[b])
+		})
 		for k, i := range order {
 			if k == 0 {
 				continue
@@ -194,8 +203,8 @@ func settle(values []float64, outputs int, tolerance func(v float64) float64) {
 	}
 }
 
-// Settle rounds predictions [n×Outputs] to float32, as files have them, and makes those of an output equal that
-// differ by rounding only. Ranks would be noise otherwise.
+// Settle rounds predictions [n×Outputs] to float32, as files have them, and makes those of an
+// output equal that differ by rounding only. Ranks would be noise otherwise.
 func Settle(h model.Head, p []float64) {
 	for i, v := range p {
 		p[i] = float64(float32(v))
@@ -281,8 +290,8 @@ func classF1(p, y []float64) float64 {
 	return sum / classes
 }
 
-// classMCC is the correlation coefficient of Gorodkin (2004), which is Matthews' for two classes. It is 0 if only
-// one class occurs or is predicted.
+// classMCC is the correlation coefficient of Gorodkin (2004), which is Matthews' for two classes.
+// It is 0 if only one class occurs or is predicted.
 func classMCC(p, y []float64) float64 {
 	predicted, occurs, correct := margins(confusion(p, y))
 	n := float64(len(y))
@@ -348,7 +357,8 @@ func area(p, y []float64) float64 {
 	return v
 }
 
-// averagePrecision is Σ (R_k − R_{k−1})·P_k over the thresholds, with the precision P and the recall R at each.
+// averagePrecision is Σ (R_k − R_{k−1})·P_k over the thresholds, with the precision P and the
+// recall R at each.
 func averagePrecision(p, y []float64) float64 {
 	order := make([]int, len(p))
 	for i := range order {

@@ -19,13 +19,14 @@ const (
 	maxLogit = 16      // largest log-odds when its regularisation strength is chosen
 )
 
-// mix fits the linear model of [model.Beside], if there is one, to the training set: ridge regression of the
-// standardised numbers, or logistic regression of 1 or of each class against the others. It has no effect without
-// a validation set. A linear model ignores bounds: it learns from numbers alone.
+// mix fits the linear model of [model.Beside], if there is one, to the training set: ridge
+// regression of the standardised numbers, or logistic regression of 1 or of each class against the
+// others. It has no effect without a validation set. A linear model ignores bounds: it learns from
+// numbers alone.
 //
-// The regularisation strength is the one with the least loss on the validation set. So is the share w of the linear
-// model in the predictions, of 0, 0.1 … 1; but then it is moved halfway to a half, (w+½)/2, since the set is small,
-// and the network's epoch was chosen on it, too.
+// The regularisation strength is the one with the least loss on the validation set. So is the share
+// w of the linear model in the predictions, of 0, 0.1 … 1; but then it is moved halfway to a half,
+// (w+½)/2, since the set is small, and the network's epoch was chosen on it, too.
 func (l *Learner) mix(ctx context.Context) (err error) {
 	defer backend.Recover(&err)
 	x := l.m.Beside
@@ -114,7 +115,8 @@ func (l *Learner) fitLinear(ctx context.Context, validY []float64, validBounds [
 	return nil
 }
 
-// linearTargets returns what the outputs of the linear model are fitted to for sample i; NaN is a missing target.
+// linearTargets returns what the outputs of the linear model are fitted to for sample i; NaN is a
+// missing target.
 func (l *Learner) linearTargets(i int) []float64 {
 	h := *l.m.Card.Head
 	y := l.data.exact(i, taskCount(h))
@@ -131,8 +133,9 @@ func (l *Learner) linearTargets(i int) []float64 {
 	return y
 }
 
-// shift returns what to add to the log-odds of each output to make its classes equally frequent, if the loss is
-// balanced: the odds of the prior are a factor of the odds. y [n×Outputs] are the targets of the fit.
+// shift returns what to add to the log-odds of each output to make its classes equally frequent, if
+// the loss is balanced: the odds of the prior are a factor of the odds. y [n×Outputs] are the
+// targets of the fit.
 func (l *Learner) shift(y []float64) []float64 {
 	outputs := l.m.Card.Head.Outputs
 	shift := make([]float64, outputs)

@@ -23,8 +23,8 @@ type Predictions struct {
 	distances []float64 // to the training records; nil if the model is not calibrated
 }
 
-// Predict returns a model's predictions for some of the records, as [model.Trained.Predict] makes them. Numbers
-// and probabilities that differ by the rounding of float32 only are made equal.
+// Predict returns a model's predictions for some of the records, as [model.Trained.Predict] makes
+// them. Numbers and probabilities that differ by the rounding of float32 only are made equal.
 func (x *Examples) Predict(ctx context.Context, m *model.Trained, samples []int) (Predictions, error) {
 	p := Predictions{x: x, head: *m.Card.Head, samples: samples}
 	graphs := x.graphs(samples)
@@ -44,16 +44,18 @@ func (x *Examples) Predict(ctx context.Context, m *model.Trained, samples []int)
 }
 
 // row returns the predictions [Outputs] for the k-th record.
-func (p Predictions) row(k int) []float64 { return p.values[k*p.head.Outputs : (k+1)*p.head.Outputs] }
+func (p Predictions) row(k int) []float64 {
+	return p.values[k*p.head.Outputs : (k+1)*p.head.Outputs]
+}
 
 // targets returns the targets of the k-th record, NaN where one is missing or a bound.
 func (p Predictions) targets(k int) []float64 {
 	return p.x.Data(dataset.Split{}).exact(p.samples[k], taskCount(p.head))
 }
 
-// Errors returns the error of each record, a mean over its targets: |y − prediction| in standard deviations of
-// the training set, or one minus the probability of the observed answer. It is NaN without a target that is
-// no bound.
+// Errors returns the error of each record, a mean over its targets: |y − prediction| in standard
+// deviations of the training set, or one minus the probability of the observed answer. It is NaN
+// without a target that is no bound.
 func (p Predictions) Errors() []float64 {
 	errs := make([]float64, len(p.samples))
 	for k := range errs {
@@ -82,8 +84,8 @@ func (p Predictions) error(k, task int, y float64) float64 {
 	return math.Abs(y-row[task]) / p.head.Std[task]
 }
 
-// Row returns the position in Records of the k-th record, its predictions, and the output with the largest error;
-// for classes, the most probable one.
+// Row returns the position in Records of the k-th record, its predictions, and the output with the
+// largest error; for classes, the most probable one.
 func (p Predictions) Row(k int) (record int, values []float64, output int) {
 	values = p.row(k)
 	if p.head.Kind == model.Classes {
@@ -114,11 +116,17 @@ func (p Predictions) Score(trained []int) (metrics, baseline []train.Metrics, co
 // ReadMean returns the mean of predictions for the same records, from tables that [Predictions.Write] wrote.
 func (x *Examples) ReadMean(samples []int, tables ...io.Reader) (Predictions, error) {
 	outputs := x.Head.Outputs
-	p := Predictions{x: x, head: x.Head, samples: samples, values: make([]float64, len(samples)*outputs)}
+	p := Predictions{
+		x:       x,
+		head:    x.Head,
+		samples: samples,
+		values:  make([]float64, len(samples)*outputs),
+	}
 	for _, t := range tables {
 		rows, err := csv.NewReader(t).ReadAll()
 		if err != nil || len(rows) != 1+len(samples) || len(rows[0]) <= outputs {
-			return p, fmt.Errorf("finetune: %d rows of predictions for %d records: %w", len(rows), len(samples), err)
+			return p, fmt.Errorf("finetune: %d rows of predictions for %d records: %w",
+				len(rows), len(samples), err)
 		}
 		for k := range p.values {
 			text := rows[1+k/outputs][1+k%outputs]
@@ -136,9 +144,9 @@ func (x *Examples) ReadMean(samples []int, tables ...io.Reader) (Predictions, er
 	return p, nil
 }
 
-// Write writes a table: the records' ids, the predictions as package apply writes them, the targets as they stand
-// in the file, as TARGET_observed, and the distance to the training records, if the model is calibrated. It
-// keeps the bits that [Predictions.Score] evaluates.
+// Write writes a table: the records' ids, the predictions as package apply writes them, the targets
+// as they stand in the file, as TARGET_observed, and the distance to the training records, if the
+// model is calibrated. It keeps the bits that [Predictions.Score] evaluates.
 func (p Predictions) Write(out io.Writer) error {
 	w := csv.NewWriter(out)
 	header := p.head.Columns()

@@ -38,8 +38,8 @@ var Molecules = Recipe{
 	Average:  0.99,
 }
 
-// Architecture returns the encoder of the recipe. For regression it sums over the atoms, since a number may grow
-// with the size of a molecule.
+// Architecture returns the encoder of the recipe. For regression it sums over the atoms, since a
+// number may grow with the size of a molecule.
 func (r Recipe) Architecture(kind model.Kind) gnn.Architecture {
 	a := gnn.Architecture{
 		Kind:    gnn.KindChemGIN,

@@ -12,7 +12,8 @@ import (
 type Result struct {
 	Seconds float64
 	Epochs  []train.Metrics // see the comment of the package
-	Best    int             `json:",omitempty"` // the epoch whose weights are kept, from 1; 0 is the last
+	// the epoch whose weights are kept, from 1; 0 is the last
+	Best int `json:",omitempty"`
 }
 
 // Check returns an error if there is nothing to report.
@@ -40,9 +41,9 @@ func (r Result) Kept() train.Metrics {
 	return r.Epochs[len(r.Epochs)-1]
 }
 
-// Fit trains l by [train.Run], restores the weights that [Learner.Best] chooses, fits the linear model of
-// [model.Beside], if there is one, and closes l. The metrics are those of the network alone. report is called with
-// the progress; it may be nil.
+// Fit trains l by [train.Run], restores the weights that [Learner.Best] chooses, fits the linear
+// model of [model.Beside], if there is one, and closes l. The metrics are those of the network
+// alone. report is called with the progress; it may be nil.
 func (l *Learner) Fit(
 	ctx context.Context, o train.Options, report func(train.Progress) error,
 ) (r Result, err error) {

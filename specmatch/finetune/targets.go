@@ -25,7 +25,12 @@ var numberGaps = []string{"-", "--", "–", ".", "?", "n.d.", "n.d", "nd", "n.a.
 const maxTarget = 1e37
 
 // sides are the signs of bounds, as in [Data].
-var sides = map[string]int8{">": 1, "≥": 1, "<": -1, "≤": -1}
+var sides = map[string]int8{
+	">": 1,
+	"≥": 1,
+	"<": -1,
+	"≤": -1,
+}
 
 var (
 	bound        = regexp.MustCompile(`^([<>≤≥~≈])=?\s*([-+]?[0-9.].*)`)
@@ -34,7 +39,8 @@ var (
 
 // parseNumber reads a target that is a number; NaN is a missing one.
 func parseNumber(text string) (y float64, ok bool) {
-	if lower := strings.ToLower(text); slices.Contains(anyGaps, lower) || slices.Contains(numberGaps, lower) {
+	if lower := strings.ToLower(text); slices.Contains(anyGaps, lower) ||
+		slices.Contains(numberGaps, lower) {
 		return math.NaN(), true
 	}
 	y, err := strconv.ParseFloat(text, 64)
@@ -62,8 +68,8 @@ func Target(h model.Head, text string) (float64, error) {
 	return y, nil
 }
 
-// guessKind returns the kind of the targets by their values. A text among numbers is a mistake, which readNumbers
-// reports.
+// guessKind returns the kind of the targets by their values. A text among numbers is a mistake,
+// which readNumbers reports.
 func (x *Examples) guessKind() model.Kind {
 	kind := model.Binary
 	numbers := 0
@@ -93,8 +99,8 @@ func (x *Examples) guessKind() model.Kind {
 	return kind
 }
 
-// readNumbers fills Y with the targets of binary tasks or regression. The error names the first value that cannot
-// be one, and counts the others.
+// readNumbers fills Y with the targets of binary tasks or regression. The error names the first
+// value that cannot be one, and counts the others.
 func (x *Examples) readNumbers() error {
 	x.Head = model.Head{Kind: x.Kind, Outputs: len(x.Targets), Tasks: x.Targets}
 	var first error
@@ -119,7 +125,8 @@ func (x *Examples) readNumbers() error {
 		case math.Abs(y) > maxTarget:
 			reason = fmt.Sprintf("is beyond %g; take another unit or the logarithm", float64(maxTarget))
 		case x.Kind == model.Binary && y != 0 && y != 1 && !math.IsNaN(y):
-			reason = "is no binary target; want 0, 1 or nothing (kind regression takes numbers, kind classes texts)"
+			reason = "is no binary target; want 0, 1 or nothing (kind regression takes numbers, kind " +
+				"classes texts)"
 		}
 		if reason != "" {
 			invalid++
@@ -154,8 +161,8 @@ func (x *Examples) readClasses() error {
 	})
 	classes := records.Classes(texts)
 	if len(classes) < 2 || len(classes) > len(texts)/2 {
-		return fmt.Errorf("%s: column %s has %d different values in %d records, such as %q, which cannot "+
-			"be classes; is the column a name or an id?",
+		return fmt.Errorf("%s: column %s has %d different values in %d records, such as %q, which "+
+			"cannot be classes; is the column a name or an id?",
 			x.path, x.Targets[0], len(classes), len(texts), classes[:min(3, len(classes))])
 	}
 	x.Head = model.Head{Kind: model.Classes, Outputs: len(classes), ClassValues: classes}
@@ -204,7 +211,8 @@ func (x *Examples) Summary() string {
 		text += "; they have three values only: ask for kind classes if they are such"
 	}
 	if names := x.binaryAmongNumbers(); names != nil {
-		text += fmt.Sprintf("; %s has 0 and 1 only and is fitted as a number: predict it in a run of its own",
+		text += fmt.Sprintf("; %s has 0 and 1 only and is fitted as a number: predict it "+
+			"in a run of its own",
 			strings.Join(names, ", "))
 	}
 	return text

@@ -34,7 +34,8 @@ var attrMasking = &Method{
 
 // errNoDomain says that a task is for molecules and proteins.
 func errNoDomain(name string, s Setup) error {
-	return fmt.Errorf("method: %s is for molecules and proteins, not for encoder %s", name, s.Encoder.Kind)
+	return fmt.Errorf("method: %s is for molecules and proteins, not for encoder %s",
+		name, s.Encoder.Kind)
 }
 
 // NodeMasking hides the categories of ⌊0.15·n⌋ + 1 nodes of every graph and asks
@@ -86,11 +87,15 @@ func (m *NodeMasking) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *au
 	if len(nodes) == 0 {
 		return nil
 	}
-	return nn.CrossEntropy(m.Output.Forward(m.Nodes(gnn.NewBatch(t, b), nn.Train).GatherRows(nodes)), classes)
+	return nn.CrossEntropy(
+		m.Output.Forward(m.Nodes(gnn.NewBatch(t, b), nn.Train).GatherRows(nodes)), classes,
+	)
 }
 
 // Parameters returns the encoder's and the output's.
-func (m *NodeMasking) Parameters() []*autodiff.Param { return parameters(m.NodeEncoder, m.Output) }
+func (m *NodeMasking) Parameters() []*autodiff.Param {
+	return parameters(m.NodeEncoder, m.Output)
+}
 
 // EdgeMasking hides the labels of ⌊0.15·e⌋ + 1 edges of every graph of e edges and
 // asks for the first of their channels: the mean cross-entropy of a linear layer on
@@ -163,4 +168,6 @@ func firstChannel(label int32) int {
 }
 
 // Parameters returns the encoder's and the output's.
-func (m *EdgeMasking) Parameters() []*autodiff.Param { return parameters(m.NodeEncoder, m.Output) }
+func (m *EdgeMasking) Parameters() []*autodiff.Param {
+	return parameters(m.NodeEncoder, m.Output)
+}

@@ -126,7 +126,9 @@ func (p *ContextPrediction) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Ran
 			centre = lo
 		}
 		isNear := func(d int32) bool { return d >= 0 && int(d) <= p.Hops }
-		inContext := func(d int32) bool { return d >= 0 && int(d) > p.Inner && int(d) <= p.Outer }
+		inContext := func(d int32) bool {
+			return d >= 0 && int(d) > p.Inner && int(d) <= p.Outer
+		}
 		isAnchor := func(d int32) bool { return isNear(d) && inContext(d) }
 		if !isNear(steps[centre-lo]) || !slices.ContainsFunc(steps, isAnchor) {
 			continue
@@ -158,7 +160,9 @@ func (p *ContextPrediction) Parameters() []*autodiff.Param {
 }
 
 // Buffers returns those of both encoders.
-func (p *ContextPrediction) Buffers() []*nn.Buffer { return buffers(p.NodeEncoder, p.Context) }
+func (p *ContextPrediction) Buffers() []*nn.Buffer {
+	return buffers(p.NodeEncoder, p.Context)
+}
 
 // distances returns the number of steps from root to each of the nodes lo..hi-1, -1
 // for those that cannot be reached.

@@ -70,7 +70,8 @@ var cuCo = &Method{
 	},
 }
 
-var cucoInverted = setting.Flag("cuco-inverted", "CuCo's view keeps a tenth of the nodes, as in its code")
+var cucoInverted = setting.Flag("cuco-inverted",
+	"CuCo's view keeps a tenth of the nodes, as in its code")
 
 // The curriculum of CuCo's code.
 const (
@@ -140,7 +141,9 @@ func (c *curriculum) Step(b train.Batch) (train.Metrics, error) {
 	for k := range ranks {
 		ranks[k] = rank(rng, b.Epoch, c.memory.Rows)
 	}
-	m, err := c.Minimize(func() *autodiff.Var { return c.contrast(c.Tape, b.Graphs, ranks) })
+	m, err := c.Minimize(func() *autodiff.Var {
+		return c.contrast(c.Tape, b.Graphs, ranks)
+	})
 	c.state.Sum += m["loss"]
 	return m, err
 }

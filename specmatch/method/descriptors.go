@@ -65,7 +65,9 @@ type prediction struct {
 }
 
 func (p *prediction) Step(b train.Batch) (train.Metrics, error) {
-	return p.Minimize(func() *autodiff.Var { return p.task.Loss(b.Graphs, b.Samples, p.Tape) })
+	return p.Minimize(func() *autodiff.Var {
+		return p.task.Loss(b.Graphs, b.Samples, p.Tape)
+	})
 }
 
 // Prediction asks for numbers that belong to the graphs: with s = h·W + b the output for a
@@ -97,7 +99,9 @@ func (p *Prediction) Loss(b *graph.Batch, samples []int, t *autodiff.Tape) *auto
 	h := p.Forward(gnn.NewBatch(t, b), nn.Train)
 	var losses []*autodiff.Var
 	for k, targets := range p.Targets {
-		d := p.Outputs[k].Forward(h).Sub(t.Matrix(len(samples), len(targets.mean), targets.rows(samples)))
+		d := p.Outputs[k].Forward(h).Sub(t.Matrix(
+			len(samples), len(targets.mean), targets.rows(samples),
+		))
 		beyond := d.Abs().Shift(-1).ReLU()
 		losses = append(losses, d.Square().Sub(beyond.Square()).Mean().Scale(0.5))
 	}

@@ -87,4 +87,6 @@ func reconstruction(z *autodiff.Var, b *graph.Batch) *autodiff.Var {
 const never = -1e4
 
 // Parameters returns the encoder's and the head's.
-func (m *Autoencoder) Parameters() []*autodiff.Param { return parameters(m.NodeEncoder, m.Head) }
+func (m *Autoencoder) Parameters() []*autodiff.Param {
+	return parameters(m.NodeEncoder, m.Head)
+}

@@ -60,9 +60,11 @@ func NewFeatureMasking(
 		NodeEncoder: e,
 		Token:       autodiff.NewParam(be, "pretext.token", 1, features, make([]float64, features)),
 		Bridge:      bridge,
-		Decoder:     gnn.NewGINConv(be, "pretext.decoder", width, width, features, nn.XavierUniform, rng),
-		Share:       0.75,
-		Replace:     0.1,
+		Decoder: gnn.NewGINConv(
+			be, "pretext.decoder", width, width, features, nn.XavierUniform, rng,
+		),
+		Share:   0.75,
+		Replace: 0.1,
 	}
 }
 

@@ -22,7 +22,9 @@ var infomax = &Method{
 	Recipe:  map[Regime]Recipe{Transfer: {Epochs: 100}},
 	new: func(s Setup) (*Learner, error) {
 		if s.Regime == SemiSupervised {
-			return newInfoGraph(s, func(be backend.Backend, name string, width int, rng *rand.Rand) block {
+			return newInfoGraph(s, func(
+				be backend.Backend, name string, width int, rng *rand.Rand,
+			) block {
 				return nn.NewMLP(be, name, []int{width, width, width}, nn.XavierUniform, rng)
 			})
 		}
@@ -70,4 +72,6 @@ func (m *Infomax) Loss(b *graph.Batch, t *autodiff.Tape, _ *rand.Rand) *autodiff
 }
 
 // Parameters returns the encoder's and W.
-func (m *Infomax) Parameters() []*autodiff.Param { return append(m.NodeEncoder.Parameters(), m.W) }
+func (m *Infomax) Parameters() []*autodiff.Param {
+	return append(m.NodeEncoder.Parameters(), m.W)
+}

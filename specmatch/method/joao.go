@@ -277,7 +277,9 @@ func (j *joint) Step(b train.Batch) (train.Metrics, error) {
 	if len(b.Samples) < 2 {
 		return nil, nil
 	}
-	return j.Minimize(func() *autodiff.Var { return j.contrast(j.Tape, b.Graphs, b.Samples) })
+	return j.Minimize(func() *autodiff.Var {
+		return j.contrast(j.Tape, b.Graphs, b.Samples)
+	})
 }
 
 // contrast returns the loss [1×1] of a batch of two views of the samples.
@@ -349,7 +351,8 @@ func (j *joint) measure(ctx context.Context, epoch int) ([]float64, error) {
 		count = j.Loader.Batches()/5 + 1
 	}
 	t := autodiff.NewInference(j.be)
-	var views [2][len(joaoOps)][]*tensor.Tensor // projections [n×D] of the batches, by view and augmentation
+	// projections [n×D] of the batches, by view and augmentation
+	var views [2][len(joaoOps)][]*tensor.Tensor
 	defer func() {
 		t.Reset()
 		for v := range views {

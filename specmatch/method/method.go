@@ -148,7 +148,8 @@ func (m *Method) New(s Setup) (l *Learner, err error) {
 func (m *Method) accepts(s Setup) error {
 	switch {
 	case !slices.Contains(m.Regimes, s.Regime):
-		return fmt.Errorf("method: %s is not for the regime %q; want one of %q", m.Name, s.Regime, m.Regimes)
+		return fmt.Errorf("method: %s is not for the regime %q; want one of %q",
+			m.Name, s.Regime, m.Regimes)
 	case s.Batch < 1 || !(s.Rate > 0) || math.IsInf(s.Rate, 0):
 		return fmt.Errorf("method: batches of %d graphs and learning rate %v; want numbers above 0",
 			s.Batch, s.Rate)

@@ -175,7 +175,9 @@ func (m *multiScale) objective(z [4]*autodiff.Var) *autodiff.Var {
 	return loss.Add(m.critic.Forward(z[2], z[3]).Mean().Scale(criticWeight))
 }
 
-func (m *multiScale) Parameters() []*autodiff.Param { return parameters(m.model, m.critic) }
+func (m *multiScale) Parameters() []*autodiff.Param {
+	return parameters(m.model, m.critic)
+}
 
 func (m *multiScale) Buffers() []*nn.Buffer { return buffers(m.model, m.critic) }
 

@@ -41,8 +41,9 @@ var (
 	RandomWalk = setting.Flag("random-walk",
 		"compare random-walk Laplacians I - D⁻¹A instead of symmetric ones")
 	ThetaGradient = setting.Flag("theta-gradient", "let the gradient flow through the threshold θ")
-	OnH           = setting.Flag("on-h", "apply L_G to the encoder's output h instead of the projection z")
-	Center        = setting.Flag("center", "subtract the batch's mean embedding before L_G")
+	OnH           = setting.Flag("on-h",
+		"apply L_G to the encoder's output h instead of the projection z")
+	Center = setting.Flag("center", "subtract the batch's mean embedding before L_G")
 )
 
 var usual = specmatch.DefaultLaplacianMatch()

@@ -52,7 +52,9 @@ type ArcMasking struct {
 }
 
 // NewArcMasking returns the task that hides half of the arcs. width is that of one layer.
-func NewArcMasking(be backend.Backend, e gnn.NodeEncoder, layers, width int, rng *rand.Rand) *ArcMasking {
+func NewArcMasking(
+	be backend.Backend, e gnn.NodeEncoder, layers, width int, rng *rand.Rand,
+) *ArcMasking {
 	d := nn.NewMLP(be, "pretext.decoder", []int{layers * layers * width, 128, 1}, nn.XavierUniform, rng)
 	return &ArcMasking{
 		NodeEncoder: e,
@@ -118,4 +120,6 @@ func (m *ArcMasking) logits(layers []*autodiff.Var, heads, tails []int32) *autod
 }
 
 // Parameters returns the encoder's and the decoder's.
-func (m *ArcMasking) Parameters() []*autodiff.Param { return parameters(m.NodeEncoder, m.Decoder) }
+func (m *ArcMasking) Parameters() []*autodiff.Param {
+	return parameters(m.NodeEncoder, m.Decoder)
+}

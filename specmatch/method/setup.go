@@ -40,8 +40,8 @@ type Options = setting.Values
 
 // selfLoops is read by all methods of the unsupervised regime.
 var selfLoops = setting.Flag("self-loops",
-	"every node is its own neighbour as well, in raw graphs and in views, as in the graphs that the codes "+
-		"of\n"+
+	"every node is its own neighbour as well, in raw graphs and in views, as in the graphs that the "+
+		"codes of\n"+
 		"JOAO, SimGRACE, MSSGCL and CuCo load")
 
 // The purposes of a learner's random streams, besides those of its views.

@@ -61,7 +61,8 @@ var (
 	).
 		In(string(Transfer), 0.1)
 	simGRACEPerturbedRows = setting.Flag("simgrace-perturbed-rows",
-		"SimGRACE's anchors are the perturbed encoder's, as in its unsupervised code; false: the clean one's")
+		"SimGRACE's anchors are the perturbed encoder's, as in its unsupervised code; false: the "+
+			"clean one's")
 )
 
 // perturbed learns by comparing an encoder with one of noisy weights.

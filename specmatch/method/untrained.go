@@ -21,7 +21,10 @@ var untrained = &Method{
 			return nil, err
 		}
 		m := &specmatch.Model{Encoder: e}
-		return &Learner{Learner: idle{train.Defaults{Loader: s.loader(augment.Identity{})}, m}, Model: m}, nil
+		return &Learner{
+			Learner: idle{train.Defaults{Loader: s.loader(augment.Identity{})}, m},
+			Model:   m,
+		}, nil
 	},
 }
 

@@ -14,7 +14,8 @@ const PolicyAuto = "auto"
 var (
 	Policy = setting.New(
 		"policy",
-		"`augmentations`, one drawn per graph and view: auto (by data set), random2, random3, random4,\n"+
+		"`augmentations`, one drawn per graph and view: auto (by data set), random2, random3, "+
+			"random4,\n"+
 			"or a list of dropN, permE, maskN, subgraph",
 		parsePolicy,
 		PolicyAuto,

@@ -62,14 +62,16 @@ func (n Numbers) check() error {
 func (n *Numbers) accepts(graphs []*graph.Graph) error {
 	for i, g := range graphs {
 		if n != nil && len(g.Globals) != n.Size {
-			return fmt.Errorf("specmatch: graph %d has %d global numbers, but the model needs the %d of %q",
+			return fmt.Errorf("specmatch: graph %d has %d global numbers, but the model "+
+				"needs the %d of %q",
 				i, len(g.Globals), n.Size, n.Features)
 		}
 	}
 	return nil
 }
 
-// newBeside returns an untrained Beside of a head with this many outputs. rng also seeds the masks of dropout.
+// newBeside returns an untrained Beside of a head with this many outputs. rng also seeds the masks
+// of dropout.
 func newBeside(be backend.Backend, n Numbers, outputs int, dropout float64, rng *rand.Rand) *Beside {
 	x := &Beside{
 		Mean:   nn.NewBuffer(be, beside+".mean", 1, n.Size, 0),
@@ -82,8 +84,11 @@ func newBeside(be backend.Backend, n Numbers, outputs int, dropout float64, rng 
 	if n.Linear {
 		const name = beside + ".linear."
 		x.Linear = &Linear{W: nn.NewBuffer(be, name+"weight", n.Size, outputs, 0),
-			B: nn.NewBuffer(be, name+"bias", 1, outputs, 0), Share: nn.NewBuffer(be, name+"share", 1, 1, 0)}
-		x.Linear.W.Layout, x.Linear.B.Layout, x.Linear.Share.Layout = autodiff.Transposed, autodiff.Vector,
+			B:     nn.NewBuffer(be, name+"bias", 1, outputs, 0),
+			Share: nn.NewBuffer(be, name+"share", 1, 1, 0),
+		}
+		x.Linear.W.Layout, x.Linear.B.Layout, x.Linear.Share.Layout = autodiff.Transposed,
+			autodiff.Vector,
 			autodiff.Vector
 	}
 	return x
@@ -112,9 +117,9 @@ func signedLog(x float32) float64 {
 	return math.Log1p(float64(x))
 }
 
-// Fit sets Mean to the mean of v over some graphs, and Scale to the inverse of its standard deviation, but to at most
-// 1, and to 0 where v is constant. A number that varies less, such as the count of a rare substructure, keeps its
-// size: enlarged, it is what a fit overfits to.
+// Fit sets Mean to the mean of v over some graphs, and Scale to the inverse of its standard
+// deviation, but to at most 1, and to 0 where v is constant. A number that varies less, such as the
+// count of a rare substructure, keeps its size: enlarged, it is what a fit overfits to.
 func (x *Beside) Fit(graphs []*graph.Graph, samples []int) {
 	be := x.Hidden.W.Backend()
 	size := x.Mean.Value.Cols
@@ -159,8 +164,8 @@ func (x *Beside) Standardise(graphs []*graph.Graph) []float64 {
 	return z
 }
 
-// Forward returns the input of the head [n×width] for n graphs with embeddings h [n×Width], and z [n×Size]. A nil
-// Beside returns the embeddings alone.
+// Forward returns the input of the head [n×width] for n graphs with embeddings h [n×Width], and z
+// [n×Size]. A nil Beside returns the embeddings alone.
 func (x *Beside) Forward(h *autodiff.Var, graphs []*graph.Graph, mode nn.Mode) (input, z *autodiff.Var) {
 	if x == nil {
 		return h, nil
@@ -178,16 +183,18 @@ func (x *Beside) share() float64 {
 	return share[0]
 }
 
-// Forward returns z·W + b [n×Outputs]: standardised numbers, the log-odds of 1, or of each class against the others.
+// Forward returns z·W + b [n×Outputs]: standardised numbers, the log-odds of 1, or of each class
+// against the others.
 func (l *Linear) Forward(z *autodiff.Var) *autodiff.Var {
 	t := z.Tape()
 	return z.MatMul(t.Const(l.W.Value)).AddRow(t.Const(l.B.Value))
 }
 
-// Mix returns the outputs of the mixture p = (1-share)·p₁ + share·p₂, where p₁ are the predictions of a network with
-// the outputs s, and p₂ those of a linear model with the outputs linear, both [n×Outputs]. Predictions are numbers or
-// probabilities; those of the linear model's classes are divided by their sum. The outputs of the mixture are numbers,
-// log-odds or logarithms of probabilities.
+// Mix returns the outputs of the mixture p = (1-share)·p₁ + share·p₂, where p₁ are the predictions
+// of a network with the outputs s, and p₂ those of a linear model with the outputs linear, both
+// [n×Outputs]. Predictions are numbers or probabilities; those of the linear model's classes are
+// divided by their sum. The outputs of the mixture are numbers, log-odds or logarithms of
+// probabilities.
 func (h Head) Mix(share float64, s, linear []float64) []float64 {
 	mixed := make([]float64, len(s))
 	logNetwork := math.Log1p(-share)
@@ -206,7 +213,8 @@ func (h Head) Mix(share float64, s, linear []float64) []float64 {
 	default:
 		for start := 0; start < len(s); start += h.Outputs {
 			row := s[start : start+h.Outputs]
-			logs := make([]float64, h.Outputs) // of the linear model's probabilities, before they are divided
+			// of the linear model's probabilities, before they are divided
+			logs := make([]float64, h.Outputs)
 			for c, v := range linear[start : start+h.Outputs] {
 				logs[c] = logSigmoid(v)
 			}
@@ -221,7 +229,11 @@ func (h Head) Mix(share float64, s, linear []float64) []float64 {
 }
 
 // logSigmoid returns ln σ(x).
-func logSigmoid(x float64) float64 { return min(x, 0) - math.Log1p(math.Exp(-math.Abs(x))) }
+func logSigmoid(x float64) float64 {
+	return min(x, 0) - math.Log1p(math.Exp(-math.Abs(x)))
+}
 
 // logSum returns ln(e^x + e^y).
-func logSum(x, y float64) float64 { return max(x, y) + math.Log1p(math.Exp(-math.Abs(x-y))) }
+func logSum(x, y float64) float64 {
+	return max(x, y) + math.Log1p(math.Exp(-math.Abs(x-y)))
+}

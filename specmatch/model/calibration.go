@@ -6,13 +6,14 @@ import (
 	"slices"
 )
 
-// Calibration holds a model's errors on records that it was not trained on, and embeddings of those that it was
-// trained on. Package finetune makes it.
+// Calibration holds a model's errors on records that it was not trained on, and embeddings of those
+// that it was trained on. Package finetune makes it.
 //
-// Split conformal prediction (Vovk et al. 2005; Lei et al. 2018) scores how far an answer is from its prediction:
+// Split conformal prediction (Vovk et al. 2005; Lei et al. 2018) scores how far an answer is from
+// its prediction:
 // |y − prediction| for a number, and one minus the probability of the answer otherwise. The interval or set of answers
-// that score at most the ⌈(n+1)·level⌉-th of n scores holds the true answer with at least the probability level, for
-// records like those that were scored.
+// that score at most the ⌈(n+1)·level⌉-th of n scores holds the true answer with at least the
+// probability level, for records like those that were scored.
 type Calibration struct {
 	// Scores are the scores of each task, ascending; classes are one task. At most a thousand represent
 	// the Count scores of a task: the next larger one stands for each that was dropped.
@@ -31,8 +32,8 @@ const (
 	maxNear   = 512  // embeddings
 )
 
-// NewCalibration returns the calibration for scores by task, and for embeddings [n×width] of training records and of
-// others.
+// NewCalibration returns the calibration for scores by task, and for embeddings [n×width] of
+// training records and of others.
 func NewCalibration(scores [][]float64, trained, validation []float64, width int) *Calibration {
 	c := new(Calibration)
 	for _, s := range scores {
@@ -83,8 +84,8 @@ func (c *Calibration) compress(embeddings []float64, width int) {
 	}
 }
 
-// Distances returns the distance of each embedding [n×width] to the nearest one of a training record. 1 is the median
-// distance of the validation records.
+// Distances returns the distance of each embedding [n×width] to the nearest one of a training
+// record. 1 is the median distance of the validation records.
 func (c *Calibration) Distances(h []float64) []float64 {
 	width := len(c.Low)
 	near := make([]float64, len(c.Near))
@@ -106,8 +107,8 @@ func (c *Calibration) Distances(h []float64) []float64 {
 	return distances
 }
 
-// Quantile returns the largest score that an answer may have at a level between 0 and 1. It is an error if there are
-// too few scores for the level.
+// Quantile returns the largest score that an answer may have at a level between 0 and 1. It is an
+// error if there are too few scores for the level.
 func (c *Calibration) Quantile(task int, level float64) (float64, error) {
 	n := c.Count[task]
 	m := len(c.Scores[task])
@@ -119,9 +120,10 @@ func (c *Calibration) Quantile(task int, level float64) (float64, error) {
 	return float64(c.Scores[task][max((k*m+n-1)/n, 1)-1]), nil
 }
 
-// Sets returns, for predictions [n×Outputs], the answers that the model cannot rule out at a level, row-major with the
-// names of the columns: the ends of an interval, NAME_low and NAME_high, in the unit of the targets; or 1 for each
-// class, or answer of a binary task, that is in the set, and 0 for the others.
+// Sets returns, for predictions [n×Outputs], the answers that the model cannot rule out at a level,
+// row-major with the names of the columns: the ends of an interval, NAME_low and NAME_high, in the
+// unit of the targets; or 1 for each class, or answer of a binary task, that is in the set, and 0
+// for the others.
 func (h Head) Sets(
 	c *Calibration, level float64, predicted []float64,
 ) (columns []string, rows []float64, err error) {
@@ -171,14 +173,14 @@ func (c *Calibration) check(h Head, width int) error {
 	if h.Kind == Classes {
 		tasks = 1
 	}
-	ok := len(c.Scores) == tasks && len(c.Count) == tasks && len(c.Low) == width && len(c.Step) == width &&
-		len(c.Near)%max(width, 1) == 0 && c.Unit > 0
+	ok := len(c.Scores) == tasks && len(c.Count) == tasks && len(c.Low) == width &&
+		len(c.Step) == width && len(c.Near)%max(width, 1) == 0 && c.Unit > 0
 	for t := range c.Scores {
 		ok = ok && len(c.Scores[t]) == min(c.Count[t], maxScores) && slices.IsSorted(c.Scores[t])
 	}
 	if !ok {
-		return fmt.Errorf("specmatch: the calibration does not fit a head of kind %s with %d outputs and embeddings "+
-			"of width %d", h.Kind, h.Outputs, width)
+		return fmt.Errorf("specmatch: the calibration does not fit a head of kind %s with %d outputs "+
+			"and embeddings of width %d", h.Kind, h.Outputs, width)
 	}
 	return nil
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 )
 
-// Card describes a model in its file, next to the weights: all that is needed to encode a new graph, and where the
-// weights come from.
+// Card describes a model in its file, next to the weights: all that is needed to encode a new
+// graph, and where the weights come from.
 type Card struct {
 	// Encoder is the architecture of the encoder. [Trained.Save] sets it.
 	Encoder gnn.Architecture `json:"encoder"`
@@ -56,8 +56,8 @@ type DataSource struct {
 	SHA256 string `json:"sha256,omitempty"` // of its file, in hexadecimal digits
 }
 
-// Sources returns the files with these sums, such as Dataset.Sums, or the data set's name without a sum if there are
-// none.
+// Sources returns the files with these sums, such as Dataset.Sums, or the data set's name without a
+// sum if there are none.
 func Sources(set string, sums map[string]string) (sources []DataSource) {
 	for _, name := range slices.Sorted(maps.Keys(sums)) {
 		sources = append(sources, DataSource{Name: name, SHA256: sums[name]})
@@ -79,7 +79,8 @@ func (c *Card) check() error {
 	case ownFeatures && c.Features != nil:
 		return fmt.Errorf("node features are described, but encoder %s defines its own", c.Encoder.Kind)
 	case !ownFeatures && c.Features == nil:
-		return fmt.Errorf("the card does not say how the node features of encoder %s are made", c.Encoder.Kind)
+		return fmt.Errorf("the card does not say how the node features of encoder %s are made",
+			c.Encoder.Kind)
 	case !ownFeatures:
 		if err := c.Features.Check(); err != nil {
 			return err

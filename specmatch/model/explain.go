@@ -8,19 +8,23 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
-// Explain returns the contribution of each node of a graph to the predictions, row-major [nodes×Outputs]: by how much
-// they fall when the node is removed with its edges (occlusion; for molecules Sheridan, J. Chem. Inf. Model. 59 (2019)
-// 1324). They are numbers in the unit of the targets, log-odds, or logarithms of the probabilities of classes. A
-// positive value says that the node raises the prediction. The only node of a graph contributes 0.
+// Explain returns the contribution of each node of a graph to the predictions, row-major
+// [nodes×Outputs]: by how much they fall when the node is removed with its edges (occlusion; for
+// molecules Sheridan, J. Chem. Inf. Model. 59 (2019) 1324). They are numbers in the unit of the
+// targets, log-odds, or logarithms of the probabilities of classes. A positive value says that the
+// node raises the prediction. The only node of a graph contributes 0.
 //
-// Integrated gradients, which Sanchez-Lengeling et al. (NeurIPS 2020) prefer for networks of graphs, need a graph
-// without information to integrate from, and one-hot features of atoms have none. Occlusion asks the model about
-// graphs only, and suits any encoder. The global numbers of a graph stay as they are, and so does the linear model of
-// [Beside]. Neither method sees two nodes that can stand in for each other.
+// Integrated gradients, which Sanchez-Lengeling et al. (NeurIPS 2020) prefer for networks of
+// graphs, need a graph without information to integrate from, and one-hot features of atoms have
+// none. Occlusion asks the model about graphs only, and suits any encoder. The global numbers of a
+// graph stay as they are, and so does the linear model of [Beside]. Neither method sees two nodes
+// that can stand in for each other.
 func (m *Trained) Explain(ctx context.Context, g *graph.Graph) (values []float64, err error) {
 	defer backend.Recover(&err)
 	if m.Head == nil {
-		return nil, errors.New("specmatch: the model is an encoder without a head: it predicts nothing to explain")
+		return nil, errors.New(
+			"specmatch: the model is an encoder without a head: it predicts nothing to explain",
+		)
 	}
 	h := *m.Card.Head
 	n := g.Nodes()

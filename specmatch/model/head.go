@@ -50,20 +50,22 @@ func (h Head) Check() error {
 	case len(h.ClassValues) > 0 && (h.Kind != Classes || len(h.ClassValues) != h.Outputs):
 		return fmt.Errorf("specmatch: labels of %d classes for %d outputs of kind %s",
 			len(h.ClassValues), h.Outputs, h.Kind)
-	case len(h.Mean) != len(h.Std) || len(h.Mean) > 0 && (h.Kind != Regression || len(h.Mean) != h.Outputs):
+	case len(h.Mean) != len(h.Std) ||
+		len(h.Mean) > 0 && (h.Kind != Regression || len(h.Mean) != h.Outputs):
 		return fmt.Errorf("specmatch: %d means and %d standard deviations for %d outputs of kind %s",
 			len(h.Mean), len(h.Std), h.Outputs, h.Kind)
 	}
 	for k, s := range h.Std {
 		if m := h.Mean[k]; math.IsNaN(m) || math.IsInf(m, 0) || !(s > 0) || math.IsInf(s, 0) {
-			return fmt.Errorf("specmatch: the targets of task %d have mean %v and standard deviation %v", k, m, s)
+			return fmt.Errorf("specmatch: the targets of task %d have mean %v and standard deviation %v",
+				k, m, s)
 		}
 	}
 	return nil
 }
 
-// Columns returns the names of the predictions: the names of the tasks or, for probabilities of classes, class_ and
-// the class.
+// Columns returns the names of the predictions: the names of the tasks or, for probabilities of
+// classes, class_ and the class.
 func (h Head) Columns() (names []string) {
 	for k := range h.Outputs {
 		switch {
@@ -89,8 +91,8 @@ func NewPredictor(e gnn.Encoder, h Head, rng *rand.Rand) *Trained {
 	return NewPredictorBeside(e, h, nil, 0, rng)
 }
 
-// NewPredictorBeside is [NewPredictor] with a head that also sees numbers of the graph, unless n is nil; see [Beside].
-// dropout is the probability of dropout after their layer.
+// NewPredictorBeside is [NewPredictor] with a head that also sees numbers of the graph, unless n is
+// nil; see [Beside]. dropout is the probability of dropout after their layer.
 func NewPredictorBeside(e gnn.Encoder, h Head, n *Numbers, dropout float64, rng *rand.Rand) *Trained {
 	if err := h.Check(); err != nil {
 		panic(err)
@@ -122,8 +124,8 @@ func (m *Trained) Apply(embeddings []float64, graphs []*graph.Graph) ([]float64,
 	return m.scores(embeddings, graphs)
 }
 
-// scores returns predictions whose differences have a meaning: the logarithms of the probabilities of classes, the
-// log-odds of binary tasks, or numbers in the unit of the targets.
+// scores returns predictions whose differences have a meaning: the logarithms of the probabilities
+// of classes, the log-odds of binary tasks, or numbers in the unit of the targets.
 func (m *Trained) scores(embeddings []float64, graphs []*graph.Graph) ([]float64, error) {
 	if m.Card.Head.Kind == Classes {
 		return m.outputs(embeddings, graphs, (*autodiff.Var).LogSoftmax)

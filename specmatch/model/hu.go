@@ -16,9 +16,9 @@ var ErrNotHu = errors.New(
 	"no table x_embedding1.weight or gnns.0.input_node_embeddings.weight of a GNN by Hu et al. (2020)",
 )
 
-// OpenHu reads the weights of a GNN of Hu et al. (2020) or GraphCL, for molecules or proteins, onto an engine: a
-// state_dict of PyTorch, in safetensors or as torch.save writes it. Its names and shapes tell the architecture. The
-// error names the tensors that differ.
+// OpenHu reads the weights of a GNN of Hu et al. (2020) or GraphCL, for molecules or proteins, onto
+// an engine: a state_dict of PyTorch, in safetensors or as torch.save writes it. Its names and
+// shapes tell the architecture. The error names the tensors that differ.
 func OpenHu(path string, be backend.Backend) (m *Trained, err error) {
 	defer backend.Recover(&err)
 	f, err := nn.ReadFile(path)

@@ -24,8 +24,8 @@ import (
 	"github.com/specmatch/specmatch/tensor/files"
 )
 
-// Trained is a trained encoder with all that is needed to embed new graphs, or to predict for them: the contents of
-// a model file.
+// Trained is a trained encoder with all that is needed to embed new graphs, or to predict for them:
+// the contents of a model file.
 type Trained struct {
 	Card    Card
 	Encoder gnn.Encoder
@@ -38,8 +38,8 @@ type Trained struct {
 	Memory *gnn.Environments
 }
 
-// Open reads a model file onto an engine. On an engine of the same kind, its embeddings are those of the saved model,
-// to the last bit.
+// Open reads a model file onto an engine. On an engine of the same kind, its embeddings are those
+// of the saved model, to the last bit.
 //
 // # The file
 //
@@ -57,20 +57,21 @@ type Trained struct {
 //	         of the categories rich, x_embedding1 to 9 and edge_embedding1 to 4
 //	biogin   gnns.0.input_node_embeddings, gnns.0.edge_encoder, gnns.0.mlp.0, gnns.0.mlp.1, gnns.0.mlp.3
 //
-// A head is one more layer, "predictor". If it sees numbers next to the embedding ([Beside]), there are also
-// beside.hidden, beside.mean and beside.scale, and beside.linear if a linear model of them takes part. A projection
-// head is not part of a model file; checkpoints of training have it, as proj_head.* next to encoder.*, under the names
-// of the program.
+// A head is one more layer, "predictor". If it sees numbers next to the embedding ([Beside]), there
+// are also beside.hidden, beside.mean and beside.scale, and beside.linear if a linear model of them
+// takes part. A projection head is not part of a model file; checkpoints of training have it, as
+// proj_head.* next to encoder.*, under the names of the program.
 //
-// The metadata has the [Card] as JSON under specmatch_model, the version of the format, and a checksum of the file. A
-// program that writes other weights into the file must keep specmatch_model, and drop specmatch_format and
-// specmatch_checksum.
+// The metadata has the [Card] as JSON under specmatch_model, the version of the format, and a
+// checksum of the file. A program that writes other weights into the file must keep
+// specmatch_model, and drop specmatch_format and specmatch_checksum.
 //
 // # Errors
 //
-// It is an error, which names what differs, if a file is damaged, truncated, of a later version, or without exactly
-// the tensors of its architecture. A weight that is NaN or infinite is an error that names its tensor. Open uses
-// memory in proportion to the size of the file, whatever the file says about the model.
+// It is an error, which names what differs, if a file is damaged, truncated, of a later version, or
+// without exactly the tensors of its architecture. A weight that is NaN or infinite is an error
+// that names its tensor. Open uses memory in proportion to the size of the file, whatever the file
+// says about the model.
 func Open(path string, be backend.Backend) (m *Trained, err error) {
 	defer backend.Recover(&err)
 	f, err := nn.ReadFile(path)
@@ -139,7 +140,8 @@ type state struct {
 	eps []*nn.Buffer
 }
 
-// newState returns the state of a model, with the ε of each layer as a buffer, as PyTorch Geometric's GINConv has it.
+// newState returns the state of a model, with the ε of each layer as a buffer, as PyTorch
+// Geometric's GINConv has it.
 func newState(m *Trained) *state {
 	s := &state{Trained: m}
 	for l, c := range convs(m.Encoder) {
@@ -166,10 +168,12 @@ func (s *state) free() {
 }
 
 // Buffers returns those of the model and the ε of its layers.
-func (s *state) Buffers() []*nn.Buffer { return slices.Concat(s.Trained.Buffers(), s.eps) }
+func (s *state) Buffers() []*nn.Buffer {
+	return slices.Concat(s.Trained.Buffers(), s.eps)
+}
 
-// load fills the encoder and the head from a file, and frees the state. A value that is not finite is an error that
-// names its tensor.
+// load fills the encoder and the head from a file, and frees the state. A value that is not finite
+// is an error that names its tensor.
 func (s *state) load(f *nn.File) error {
 	defer s.free()
 	be := s.backend()
@@ -308,7 +312,8 @@ func (m *Trained) backend() backend.Backend { return m.Encoder.Parameters()[0].B
 // Width returns the width of an embedding.
 func (m *Trained) Width() int { return m.Encoder.Width() }
 
-// WithReadout returns the encoder of the model, without the head, with another readout. The two share the weights.
+// WithReadout returns the encoder of the model, without the head, with another readout. The two
+// share the weights.
 func (m *Trained) WithReadout(r gnn.Readout) (*Trained, error) {
 	bare := &Trained{Card: m.Card}
 	var err error
@@ -322,10 +327,10 @@ func (m *Trained) WithReadout(r gnn.Readout) (*Trained, error) {
 	return bare, err
 }
 
-// Embed returns the embeddings of n graphs, row-major [n×Width]. The graphs must have the features that Card
-// describes; Dataset.WithColumns of package dataset gives them to a data set. It is an error, with the graph's index
-// and the reason, if the model cannot read a graph, or if a label did not occur in training. If ctx is cancelled,
-// Embed returns its error.
+// Embed returns the embeddings of n graphs, row-major [n×Width]. The graphs must have the features
+// that Card describes; Dataset.WithColumns of package dataset gives them to a data set. It is an
+// error, with the graph's index and the reason, if the model cannot read a graph, or if a label did
+// not occur in training. If ctx is cancelled, Embed returns its error.
 func (m *Trained) Embed(ctx context.Context, graphs []*graph.Graph) (h []float64, err error) {
 	defer backend.Recover(&err)
 	a, err := gnn.ArchitectureOf(m.Encoder)
@@ -347,7 +352,8 @@ func (m *Trained) Embed(ctx context.Context, graphs []*graph.Graph) (h []float64
 	raw := augment.Identity{SelfLoops: m.Card.SelfLoops}
 	ws := new(augment.Workspace)
 	add := func(b *graph.Batch, g *graph.Graph) {
-		if a.In > 0 && g.EdgeLabel != nil { // the encoder does not read edge labels, and other graphs may lack them
+		// the encoder does not read edge labels, and other graphs may lack them
+		if a.In > 0 && g.EdgeLabel != nil {
 			bare := *g
 			bare.EdgeLabel = nil
 			g = &bare
@@ -361,8 +367,9 @@ func (m *Trained) Embed(ctx context.Context, graphs []*graph.Graph) (h []float64
 	return gnn.Embed(ctx, be, m.Encoder, graphs, add)
 }
 
-// Remembering returns the model with a cache of atom environments of about this many bytes, if its encoder is of
-// molecules and can use one. The two share all else; the weights must not change any more.
+// Remembering returns the model with a cache of atom environments of about this many bytes, if its
+// encoder is of molecules and can use one. The two share all else; the weights must not change any
+// more.
 func (m *Trained) Remembering(bytes int) *Trained {
 	c := *m
 	if e, ok := m.Encoder.(*gnn.ChemGIN); ok {
@@ -371,9 +378,9 @@ func (m *Trained) Remembering(bytes int) *Trained {
 	return &c
 }
 
-// Predict returns the predictions of the head for n graphs, row-major [n×Outputs]: the probability of each class, the
-// probability of 1 in each binary task, or numbers in the unit of the targets. A model without a head is an error;
-// other errors are those of [Trained.Embed].
+// Predict returns the predictions of the head for n graphs, row-major [n×Outputs]: the probability
+// of each class, the probability of 1 in each binary task, or numbers in the unit of the targets. A
+// model without a head is an error; other errors are those of [Trained.Embed].
 func (m *Trained) Predict(ctx context.Context, graphs []*graph.Graph) (y []float64, err error) {
 	defer backend.Recover(&err)
 	if m.Head == nil {
@@ -388,9 +395,9 @@ func (m *Trained) Predict(ctx context.Context, graphs []*graph.Graph) (y []float
 	return m.Apply(h, graphs)
 }
 
-// LoadWeights replaces the model's weights by those of a state_dict of PyTorch, in safetensors or as torch.save writes
-// it, with exactly the tensors that [Open] lists. The error names all tensors that are missing, unexpected or of
-// another shape.
+// LoadWeights replaces the model's weights by those of a state_dict of PyTorch, in safetensors or
+// as torch.save writes it, with exactly the tensors that [Open] lists. The error names all tensors
+// that are missing, unexpected or of another shape.
 func (m *Trained) LoadWeights(path string) (err error) {
 	defer backend.Recover(&err)
 	f, err := nn.ReadFile(path)
@@ -404,8 +411,9 @@ func (m *Trained) LoadWeights(path string) (err error) {
 	return nil
 }
 
-// CopyEncoder copies the weights and the running statistics of an encoder into one of the same architecture. Dropout
-// and readout, with sum and center, may differ, since fine-tuning chooses its own.
+// CopyEncoder copies the weights and the running statistics of an encoder into one of the same
+// architecture. Dropout and readout, with sum and center, may differ, since fine-tuning chooses its
+// own.
 func CopyEncoder(dst, src gnn.Encoder) (err error) {
 	defer backend.Recover(&err)
 	a, err := gnn.ArchitectureOf(dst)
@@ -451,9 +459,10 @@ func sameWeights(a, b gnn.Architecture) bool {
 	return a == b
 }
 
-// LoadEncoder reads the weights of a model file into an encoder of the same architecture. Dropout and readout, with
-// sum and center, may differ, since fine-tuning chooses its own. A head in the file is ignored. LoadEncoder also reads
-// files of earlier versions and of PyTorch, which do not describe the architecture.
+// LoadEncoder reads the weights of a model file into an encoder of the same architecture. Dropout
+// and readout, with sum and center, may differ, since fine-tuning chooses its own. A head in the
+// file is ignored. LoadEncoder also reads files of earlier versions and of PyTorch, which do not
+// describe the architecture.
 func LoadEncoder(path string, e gnn.Encoder) (err error) {
 	defer backend.Recover(&err)
 	f, err := nn.ReadFile(path)

@@ -86,7 +86,8 @@ var free = []string{
 func collate(runs []*run.Run, oracle bool) *collection {
 	c := &collection{runs: runs}
 	for _, s := range settingsOf(runs) { // a flag that a program does not have differs from any value
-		if flag, ok := strings.CutPrefix(s.name, "-"); ok && s.differs() && !slices.Contains(free, flag) {
+		if flag, ok := strings.CutPrefix(s.name, "-"); ok && s.differs() &&
+			!slices.Contains(free, flag) {
 			c.swept = append(c.swept, flag)
 		}
 	}

@@ -11,7 +11,9 @@ import (
 
 // minus compares a with b over the seeds that both have. N is 0 if there are none, or if
 // one does not say which they are.
-func minus(a, b result) compare.Difference { return compare.Seeds(run.Paired(a.Row, b.Row)) }
+func minus(a, b result) compare.Difference {
+	return compare.Seeds(run.Paired(a.Row, b.Row))
+}
 
 // half is half of the 95 % interval of a difference; NaN for fewer than two seeds.
 func half(d compare.Difference) float64 {
@@ -42,8 +44,8 @@ func compared(before []string, all []comparison, after ...string) *table.Table {
 	corrected := compare.Corrected(tests)
 	for i, d := range all {
 		t.Add(d.name, slices.Concat(d.before, []table.Cell{
-			table.Number(float64(d.N), 0), table.Number(d.Mean, d.decimals), table.Number(d.Err, d.decimals),
-			table.P(d.P), table.P(corrected[i]),
+			table.Number(float64(d.N), 0), table.Number(d.Mean, d.decimals),
+			table.Number(d.Err, d.decimals), table.P(d.P), table.P(corrected[i]),
 		}, d.after)...)
 	}
 	return t

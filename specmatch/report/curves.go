@@ -69,7 +69,9 @@ func draw(all []*curve, points int) (blocks []block) {
 		chart.Series = append(chart.Series, s)
 	}
 	// The loss first, and open.
-	slices.SortStableFunc(blocks, func(a, b block) int { return cmp.Compare(rank(a), rank(b)) })
+	slices.SortStableFunc(blocks, func(a, b block) int {
+		return cmp.Compare(rank(a), rank(b))
+	})
 	for i := range blocks {
 		blocks[i].folded = i > 0
 	}

@@ -91,17 +91,18 @@ func New(runs []*run.Run, o Options) (*Page, error) {
 		{
 			title: "Results",
 			note: "Mean ± standard deviation (n-1) over seeds; the best of a column is bold. Choosing " +
-				"the best setting by these figures is choosing on the test data; where a row is chosen " +
+				"the best setting by these figures is choosing on the test data; where a row is " +
+				"chosen " +
 				"per fold, validation parts of the training data have chosen among the " +
 				"settings of a method.",
 			blocks: c.results(),
 		},
 		{
 			title: "Differences",
-			note: "Difference of the means over the n seeds that both rows have, its standard error, and " +
-				"the p value of Student's paired test, as it is and by Holm's correction for all rows " +
-				"of the table. Intervals are the 95 % ones of single rows, not corrected. Seeds that " +
-				"share folds make a difference fair, not more precise.",
+			note: "Difference of the means over the n seeds that both rows have, its standard error, " +
+				"and the p value of Student's paired test, as it is and by Holm's correction for " +
+				"all rows of the table. Intervals are the 95 % ones of single rows, not " +
+				"corrected. Seeds that share folds make a difference fair, not more precise.",
 			blocks: differences,
 		},
 		{title: "Seeds", note: "A dot is a seed, the bar is their mean.", blocks: c.seeds()},
@@ -125,7 +126,8 @@ func New(runs []*run.Run, o Options) (*Page, error) {
 			return nil, err
 		}
 		if t != nil { // its results, and then what is particular to it
-			p.sections[0].note = "The mean over divisions ± its standard deviation (n-1). The baseline " +
+			p.sections[0].note = "The mean over divisions ± its standard deviation (n-1). The " +
+				"baseline " +
 				"looks at no molecule or graph: it predicts the mean of the training part, or the " +
 				"frequencies of its classes. Choosing a model by these figures is choosing " +
 				"on the test data."
@@ -155,7 +157,8 @@ func title(runs []*run.Run) string {
 func (c *collection) groups() (groups [][]panel) {
 	for _, p := range c.panels {
 		g := findOrAdd(&groups, func(g []panel) bool {
-			return g[0].experiment == p.experiment && g[0].protocol == p.protocol && g[0].metric == p.metric
+			return g[0].experiment == p.experiment && g[0].protocol == p.protocol &&
+				g[0].metric == p.metric
 		}, nil)
 		*g = append(*g, p)
 	}
@@ -182,7 +185,9 @@ func (p panel) measure() string {
 }
 
 func (p panel) percent() bool {
-	return slices.Contains([]string{"accuracy", "roc-auc", "roc_auc", "average_precision", "f1"}, p.measure())
+	return slices.Contains(
+		[]string{"accuracy", "roc-auc", "roc_auc", "average_precision", "f1"}, p.measure(),
+	)
 }
 
 func (p panel) decimals() int {
@@ -245,7 +250,9 @@ func reference(g []panel, against string) string {
 			}
 		}
 	}
-	for _, name := range []string{against, method.InfoNCE, "none", method.Untrained, "majority", "baseline"} {
+	for _, name := range []string{
+		against, method.InfoNCE, "none", method.Untrained, "majority", "baseline",
+	} {
 		if slices.ContainsFunc(g, func(p panel) bool {
 			_, ok := find(p.results, name)
 			return ok
@@ -278,7 +285,9 @@ func (c *collection) differences(against string) (blocks []block, err error) {
 				if r.label == base.label || d.N == 0 {
 					continue
 				}
-				all = append(all, comparison{r.label, texts(p.dataset), p.decimals(), d, texts(base.label)})
+				all = append(all, comparison{
+					r.label, texts(p.dataset), p.decimals(), d, texts(base.label),
+				})
 				chart.Rows = append(chart.Rows, plot.DotRow{Name: r.label, Mean: d.Mean, Half: half(d)})
 			}
 			if len(chart.Rows) > 0 {
@@ -403,7 +412,9 @@ func settingsOf(runs []*run.Run) (all []setting) {
 	add("program", func(r *run.Run) string { return r.Program })
 	add("engine", func(r *run.Run) string { return r.Engine })
 	add("machine", func(r *run.Run) string { return r.Machine })
-	add("started", func(r *run.Run) string { return r.Started.Format("2006-01-02 15:04") })
+	add("started", func(r *run.Run) string {
+		return r.Started.Format("2006-01-02 15:04")
+	})
 	add("finished units", func(r *run.Run) string { return fmt.Sprint(len(r.Units)) })
 	for _, flag := range names(runs, func(r *run.Run) map[string]json.RawMessage { return r.Flags }) {
 		add("-"+flag, func(r *run.Run) string { return show(r.Flags[flag]) })

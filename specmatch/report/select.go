@@ -21,7 +21,9 @@ import (
 func (c *collection) choose(p *panel, oracle bool) {
 	for i, first := range p.results {
 		m := first.Method
-		cells := slices.DeleteFunc(p.distinct(), func(r result) bool { return r.Method != m })
+		cells := slices.DeleteFunc(p.distinct(), func(r result) bool {
+			return r.Method != m
+		})
 		if len(cells) < 2 ||
 			slices.ContainsFunc(p.results[:i], func(r result) bool { return r.Method == m }) {
 			continue
@@ -33,7 +35,8 @@ func (c *collection) choose(p *panel, oracle bool) {
 		if best := slices.MaxFunc(
 			cells, func(a, b result) int { return cmp.Compare(a.Mean, b.Mean) },
 		); oracle {
-			best.label = fmt.Sprintf("%s, oracle: best of %d on the test folds", method.Title(m), len(cells))
+			best.label = fmt.Sprintf("%s, oracle: best of %d on the test folds",
+				method.Title(m), len(cells))
 			best.run = chosen
 			p.results = append(p.results, best)
 		}

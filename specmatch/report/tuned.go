@@ -146,7 +146,10 @@ func (t *tuned) sections() []section {
 	}
 	note := notes[t.kind]
 	if n := len(t.rows); n > mostPoints {
-		note += fmt.Sprintf(" Of %d records some are drawn, evenly chosen; curves and tenths are of all.", n)
+		note += fmt.Sprintf(
+			" Of %d records some are drawn, evenly chosen; curves and tenths are of all.",
+			n,
+		)
 	}
 	return []section{
 		{
@@ -204,7 +207,11 @@ const mostPoints = 3000
 
 func (t *tuned) learning() (blocks []block) {
 	b := block{}
-	headline := map[string]string{"regression": "rmse", "binary": "roc_auc", "classes": "accuracy"}[t.kind]
+	headline := map[string]string{
+		"regression": "rmse",
+		"binary":     "roc_auc",
+		"classes":    "accuracy",
+	}[t.kind]
 	if t.kind == "regression" && len(t.targets) > 1 {
 		headline += " " + t.targets[0]
 	}
@@ -401,7 +408,9 @@ func rocOf(p, y []float64) plot.Panel {
 		XLabel: "share of no that are taken for yes",
 		YLabel: "share of yes that are found",
 	},
-		Series: []plot.Series{line("model", fpr, tpr), line("baseline", []float64{0, 1}, []float64{0, 1})}}
+		Series: []plot.Series{
+			line("model", fpr, tpr), line("baseline", []float64{0, 1}, []float64{0, 1}),
+		}}
 }
 
 func precisionRecall(p, y []float64) plot.Panel {
@@ -505,7 +514,9 @@ func (t *tuned) worst() []block {
 			all = append(all, named{c, r.unit})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b named) int { return cmp.Compare(b.Error, a.Error) })
+	slices.SortStableFunc(all, func(a, b named) int {
+		return cmp.Compare(b.Error, a.Error)
+	})
 	b := block{}
 	for _, c := range all[:min(10, len(all))] {
 		d := plot.Graph{

@@ -142,7 +142,8 @@ func (p *Page) html(points, metrics int) ([]byte, error) {
 			blocks = s.curves(points)
 			if len(blocks) > metrics {
 				note += fmt.Sprintf(
-					" %d of %d metrics are shown, for the page would be too large: report fewer runs for all.",
+					" %d of %d metrics are shown, for the page would be too large: report fewer runs "+
+						"for all.",
 					metrics,
 					len(blocks),
 				)
@@ -202,7 +203,9 @@ func (p *Page) render(section *pageSection, blocks []block) error {
 	for _, i := range used {
 		swatch := `<svg width="28" height="8"><path d="M0 4H28" stroke="var(--c)" stroke-width="2.5"` +
 			plot.Dashes(i) + `/></svg>`
-		section.Legend = append(section.Legend, legendEntry{plot.Class(i), i, template.HTML(swatch), p.series[i]})
+		section.Legend = append(section.Legend, legendEntry{
+			plot.Class(i), i, template.HTML(swatch), p.series[i],
+		})
 	}
 	return nil
 }

@@ -67,12 +67,14 @@ func (d *Dir) admit(path string) error {
 		case a != b:
 			err = fmt.Errorf("it was computed by version %s %s, and this is %s %s",
 				a.Version, a.Revision, b.Version, b.Revision)
-		case s.Machine.InstructionSet != "" && s.Machine.InstructionSet != current.Machine.InstructionSet:
+		case s.Machine.InstructionSet != "" &&
+			s.Machine.InstructionSet != current.Machine.InstructionSet:
 			err = fmt.Errorf("it was computed with the instruction set %s, and this is %s",
 				s.Machine.InstructionSet, current.Machine.InstructionSet)
 		}
 		if err != nil {
-			return fmt.Errorf("the run in %s cannot be taken into %s: %w; accept the difference with -mixed",
+			return fmt.Errorf("the run in %s cannot be taken into %s: %w; accept the "+
+				"difference with -mixed",
 				path, d.Path, err)
 		}
 	}

@@ -22,9 +22,10 @@ type config struct {
 	Experiment string                     `json:"experiment"`
 	Flags      map[string]json.RawMessage `json:"flags"` // by name, without the hyphen
 	Seeds      []int                      `json:"seeds"`
-	Inputs     map[string]string          `json:"inputs,omitempty"` // SHA-256 of the files that were read
-	start                                 // the first one
-	Resumed    []start                    `json:"resumed,omitempty"` // the later ones
+	// SHA-256 of the files that were read
+	Inputs  map[string]string `json:"inputs,omitempty"`
+	start                     // the first one
+	Resumed []start           `json:"resumed,omitempty"` // the later ones
 }
 
 type start struct {
@@ -197,7 +198,8 @@ func (c *config) last() start {
 func sameInputs(was, now map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if sum, ok := was[name]; ok && sum != now[name] {
-			return fmt.Errorf("the file %s has changed: its SHA-256 was %s, now it is %s; put the file back",
+			return fmt.Errorf("the file %s has changed: its SHA-256 was %s, now it is %s; put the "+
+				"file back",
 				name, sum, now[name])
 		}
 	}

@@ -29,8 +29,9 @@ type Record struct {
 	Result json.RawMessage `json:"result"`
 	// rows of metrics.csv under its name, or below: a/b is below a
 	Metrics int               `json:"metrics,omitempty"`
-	Files   map[string]string `json:"files,omitempty"`   // SHA-256 by path in the run directory
-	Seconds float64           `json:"seconds,omitempty"` // that the unit took; earlier versions did not say
+	Files   map[string]string `json:"files,omitempty"` // SHA-256 by path in the run directory
+	// that the unit took; earlier versions did not say
+	Seconds float64 `json:"seconds,omitempty"`
 }
 
 func (j *journal) open(path string) (err error) {
@@ -133,7 +134,8 @@ func reuse[T any](d *Dir, unit string, result *T, files []string) error {
 	rows := d.metrics.rows[unit]
 	d.mu.Unlock()
 	if err := d.whole(u, rows, files); err != nil {
-		return fmt.Errorf("%w; put it back, or remove the line of unit %q from %s to have it computed again",
+		return fmt.Errorf("%w; put it back, or remove the line of unit %q from %s to have "+
+			"it computed again",
 			err, unit, d.Join("done.jsonl"))
 	}
 	err := json.Unmarshal(u.Result, result)
@@ -141,7 +143,8 @@ func reuse[T any](d *Dir, unit string, result *T, files []string) error {
 		err = c.Check()
 	}
 	if err != nil {
-		return fmt.Errorf("%s: unit %q: %w; remove its line to have it computed again", d.Join("done.jsonl"), unit, err)
+		return fmt.Errorf("%s: unit %q: %w; remove its line to have it computed again",
+			d.Join("done.jsonl"), unit, err)
 	}
 	return d.forget(unit)
 }

@@ -130,7 +130,9 @@ func (d *Dir) addRow(row Epoch, names []string) error {
 	delete(m.last, row.Unit)
 	again = again && row.Epoch <= epoch
 	if again || m.columns != nil && len(columns) > len(m.columns) {
-		keep := func(r Epoch) bool { return !again || r.Unit != row.Unit || r.Epoch < row.Epoch }
+		keep := func(r Epoch) bool {
+			return !again || r.Unit != row.Unit || r.Epoch < row.Epoch
+		}
 		if err := m.rewrite(columns, keep); err != nil {
 			return err
 		}

@@ -24,16 +24,34 @@ type Output struct {
 }
 
 func (o *Output) Register(f *cli.FlagSet) {
-	cli.Var(f, &o.Dir, "out", setting.Text, "run `directory`; a run that is there is resumed with its own flags, and what else is given,\nsuch as more seeds or methods, is added to it; the default is a new runs/EXPERIMENT-DATASET-TIME")
+	cli.Var(f, &o.Dir, "out", setting.Text,
+		"run `directory`; a run that is there is resumed with its own flags, and what else is given,\n"+
+			"such as more seeds or methods, is added to it; the default is a new "+
+			"runs/EXPERIMENT-DATASET-TIME")
 	if o.Every == 0 {
 		o.Every = 20 * time.Second
 	}
-	f.DurationVar(&o.Every, "checkpoint", o.Every, "`time` between two checkpoints of a training, about the most that a killed process loses")
-	f.BoolVar(&o.Mixed, "mixed", false, "resume a run even if this processor, or SPECMATCH_CPU, computes with another instruction set\nthan the run so far, and collect runs of other versions: results differ by it")
-	f.BoolVar(&o.List, "list", false, "list the parts of the run, with the time that each took or that the like of it took in -out, and end")
-	cli.Var(f, &o.Shard, "shard", shard.Parse, "run a share `i/n` of the parts, i from 0, in a run directory of its own below -out; auto takes i and n\nfrom SLURM_ARRAY_TASK_ID and _COUNT, auto/n the i from there or from JOB_COMPLETION_INDEX.\nThe same command without -shard, or -collect, puts the shares together")
-	cli.Var(f, &o.Collect, "collect", setting.List(setting.Text), "take the finished parts of the run `directories` A,B and of their shares into -out, run nothing,\nand print the tables, or which parts are missing")
-	f.BoolVar(&o.TensorBoard, "tensorboard", false, "write what metrics.csv holds to OUT/tensorboard, too, for tensorboard -logdir")
+	f.DurationVar(&o.Every, "checkpoint", o.Every,
+		"`time` between two checkpoints of a training, about the most that a killed process loses")
+	f.BoolVar(&o.Mixed, "mixed", false,
+		"resume a run even if this processor, or SPECMATCH_CPU, computes with another instruction "+
+			"set\n"+
+			"than the run so far, and collect runs of other versions: results differ by it")
+	f.BoolVar(&o.List, "list", false,
+		"list the parts of the run, with the time that each took or that the like of it "+
+			"took in -out, and end")
+	cli.Var(f, &o.Shard, "shard", shard.Parse,
+		"run a share `i/n` of the parts, i from 0, in a run directory of its own below -out; auto "+
+			"takes i and n\n"+
+			"from SLURM_ARRAY_TASK_ID and _COUNT, auto/n the i from there or from "+
+			"JOB_COMPLETION_INDEX.\n"+
+			"The same command without -shard, or -collect, puts the shares together")
+	cli.Var(f, &o.Collect, "collect", setting.List(setting.Text),
+		"take the finished parts of the run `directories` A,B and of their shares into -out, run "+
+			"nothing,\n"+
+			"and print the tables, or which parts are missing")
+	f.BoolVar(&o.TensorBoard, "tensorboard", false,
+		"write what metrics.csv holds to OUT/tensorboard, too, for tensorboard -logdir")
 	f.AfterParse(func(given map[string]bool) error { return o.takeUp(f, given) })
 	f.SkipsData(func() bool { return len(o.Collect) > 0 })
 	f.Free("out", "checkpoint")
@@ -41,7 +59,8 @@ func (o *Output) Register(f *cli.FlagSet) {
 	f.Check(func() error {
 		switch {
 		case (o.Shard != shard.Shard{}) && o.Dir == "":
-			return cli.Usagef("-shard %v: want -out, the directory that all shares have in common", o.Shard)
+			return cli.Usagef("-shard %v: want -out, the directory that all shares have in common",
+				o.Shard)
 		case len(o.Collect) > 0 && o.Dir == "":
 			return cli.Usagef("-collect: want -out, the directory to collect into")
 		case len(o.Collect) > 0 && (o.Shard != shard.Shard{}):
@@ -64,7 +83,8 @@ const shards = "shards"
 
 // Shards returns the run directories of shards below a run directory.
 func Shards(dir string) []string {
-	found, _ := filepath.Glob(filepath.Join(dir, shards, "*-of-*", "config.json")) // the pattern is well formed
+	// the pattern is well formed
+	found, _ := filepath.Glob(filepath.Join(dir, shards, "*-of-*", "config.json"))
 	for i, path := range found {
 		found[i] = filepath.Dir(path)
 	}

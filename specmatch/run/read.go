@@ -106,7 +106,9 @@ func (b build) String() string {
 }
 
 func (m machine) String() string {
-	s := []string{cmp.Or(m.CPU, "unknown processor"), fmt.Sprintf("%d of %d cores", m.GOMAXPROCS, m.NumCPU)}
+	s := []string{
+		cmp.Or(m.CPU, "unknown processor"), fmt.Sprintf("%d of %d cores", m.GOMAXPROCS, m.NumCPU),
+	}
 	if m.InstructionSet != "" {
 		s = append(s, m.InstructionSet)
 	}

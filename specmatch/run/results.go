@@ -46,8 +46,9 @@ func convert[G, F float64 | Float](r rowOf[F]) rowOf[G] {
 		perSeed[i] = G(x)
 	}
 	return rowOf[G]{
-		r.Experiment, r.Dataset, r.Method, r.Protocol, r.Metric, G(r.Mean), G(r.Std), perSeed, r.Seeds,
-		r.Beta, G(r.Percentile), r.Epochs, r.Backend, r.Precision, G(r.Seconds), G(r.GraphsPerSecond), r.Code,
+		r.Experiment, r.Dataset, r.Method, r.Protocol, r.Metric, G(r.Mean), G(r.Std), perSeed,
+		r.Seeds, r.Beta, G(r.Percentile), r.Epochs, r.Backend, r.Precision, G(r.Seconds),
+		G(r.GraphsPerSecond), r.Code,
 	}
 }
 

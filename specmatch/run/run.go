@@ -162,8 +162,10 @@ func (d *Dir) open(o Options, config *config) error {
 	}
 	before := earlier.last()
 	current := config.last()
-	if before.Build != current.Build || before.Machine != current.Machine || before.Engine != current.Engine {
-		d.Log.Warn("resumed by another build or on another machine: results may differ in the last digits",
+	if before.Build != current.Build || before.Machine != current.Machine ||
+		before.Engine != current.Engine {
+		d.Log.Warn("resumed by another build or on another machine: results may differ "+
+			"in the last digits",
 			"build", current.Build, "machine", current.Machine, "engine", current.Engine)
 	}
 	return files.WriteJSON(d.Join("config.json"), config)
@@ -250,7 +252,8 @@ func directory(o Options, now time.Time) (string, error) {
 	case n > 0:
 		dataset = strings.Join(o.Datasets, "+")
 	}
-	name := strings.Map(plain, fmt.Sprintf("%s-%s-%s", o.Experiment, dataset, now.Format("20060102-150405")))
+	name := strings.Map(plain, fmt.Sprintf("%s-%s-%s",
+		o.Experiment, dataset, now.Format("20060102-150405")))
 	name = strings.ReplaceAll(name, "/", "_")
 	if err := os.MkdirAll("runs", 0o755); err != nil {
 		return "", err

@@ -53,8 +53,12 @@ func takeUpRun(f *cli.FlagSet, dir string, given map[string]bool, taken bool) (f
 		return false, fmt.Errorf("%s: %w", path, err)
 	}
 	if run.Experiment != f.Name() {
-		return false, cli.Usagef("%s holds a run of experiment %s, not %s; start another with a new -out",
-			dir, run.Experiment, f.Name())
+		return false, cli.Usagef(
+			"%s holds a run of experiment %s, not %s; start another with a new -out",
+			dir,
+			run.Experiment,
+			f.Name(),
+		)
 	}
 	if err := f.Merge(dir, run.Flags, given, taken); err != nil {
 		return false, fmt.Errorf("%s: %w", path, err)

@@ -226,7 +226,11 @@ func (p *Plan) runStage(ctx context.Context, stderr io.Writer, s stage, keep []i
 	if len(keep) == 0 {
 		return s.run(ctx, p.dir, nil, nil)
 	}
-	bar := progress.Start(stderr, progress.Options{Label: p.dir.Experiment, Unit: "run", Total: len(keep)})
+	bar := progress.Start(stderr, progress.Options{
+		Label: p.dir.Experiment,
+		Unit:  "run",
+		Total: len(keep),
+	})
 	defer bar.Stop()
 	printed := make(chan struct{})
 	unsaid := context.AfterFunc(ctx, func() { // at once: what runs may not stop in time

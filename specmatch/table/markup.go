@@ -7,12 +7,14 @@ import (
 	"text/template"
 )
 
-// WriteHTML writes the table as HTML, with the best figures bold. For a script that sorts, heads are buttons, and a
-// cell has its value in data-v if that is not its text.
+// WriteHTML writes the table as HTML, with the best figures bold. For a script that sorts, heads
+// are buttons, and a cell has its value in data-v if that is not its text.
 func (t *Table) WriteHTML(w io.Writer) error { return htmlTable.Execute(w, t.data()) }
 
 // WriteMarkdown writes the table as GitHub's Markdown, the best figures bold.
-func (t *Table) WriteMarkdown(w io.Writer) error { return markdownTable.Execute(w, t.data()) }
+func (t *Table) WriteMarkdown(w io.Writer) error {
+	return markdownTable.Execute(w, t.data())
+}
 
 // WriteLaTeX writes the table as LaTeX, in the rules of the package booktabs and with
 // the best figures bold, for a document in UTF-8.
@@ -40,7 +42,9 @@ var htmlTable = htmltemplate.Must(htmltemplate.New("").Parse(`
 {{end}}`))
 
 var markdownTable = template.Must(template.New("").Funcs(template.FuncMap{
-	"cell": escape.Replace, "prose": func(s string) string { return prose.Replace(line(s)) },
+	"cell": escape.Replace, "prose": func(s string) string {
+		return prose.Replace(line(s))
+	},
 }).Parse(`
 {{- with .Caption}}{{prose .}}
 
@@ -81,9 +85,10 @@ var latexTable = template.Must(template.New("").Delims("<<", ">>").Funcs(templat
 
 // latex makes texts show as they are. LaTeX's text fonts lack what is in dollars here.
 var latex = strings.NewReplacer(
-	`\`, `\textbackslash{}`, `&`, `\&`, `%`, `\%`, `$`, `\$`, `#`, `\#`, `_`, `\_`, `{`, `\{`, `}`, `\}`,
-	`~`, `\textasciitilde{}`, `^`, `\textasciicircum{}`, `<`, `$<$`, `>`, `$>$`, "\n", " ",
-	`±`, `$\pm$`, `−`, `$-$`, `·`, `$\cdot$`, `≤`, `$\le$`, `≥`, `$\ge$`, `×`, `$\times$`, `√`, `$\surd$`,
-	`β`, `$\beta$`, `κ`, `$\kappa$`, `τ`, `$\tau$`, `γ`, `$\gamma$`, `η`, `$\eta$`, `θ`, `$\theta$`,
-	`†`, `$\dagger$`, `²`, `$^2$`, `*`, `$*$`, `|`, `$|$`, `Δ`, `$\Delta$`, `σ`, `$\sigma$`,
+	`\`, `\textbackslash{}`, `&`, `\&`, `%`, `\%`, `$`, `\$`, `#`, `\#`, `_`, `\_`,
+	`{`, `\{`, `}`, `\}`, `~`, `\textasciitilde{}`, `^`, `\textasciicircum{}`, `<`,
+	`$<$`, `>`, `$>$`, "\n", " ", `±`, `$\pm$`, `−`, `$-$`, `·`, `$\cdot$`, `≤`,
+	`$\le$`, `≥`, `$\ge$`, `×`, `$\times$`, `√`, `$\surd$`, `β`, `$\beta$`, `κ`,
+	`$\kappa$`, `τ`, `$\tau$`, `γ`, `$\gamma$`, `η`, `$\eta$`, `θ`, `$\theta$`, `†`,
+	`$\dagger$`, `²`, `$^2$`, `*`, `$*$`, `|`, `$|$`, `Δ`, `$\Delta$`, `σ`, `$\sigma$`,
 )

@@ -154,8 +154,8 @@ func (t *Table) Add(name string, cells ...Cell) {
 	t.rows = append(t.rows, row{name, full})
 }
 
-// AddSome adds a row of the cells that cell returns, unless it reports false for all of them. It reports whether it
-// added the row.
+// AddSome adds a row of the cells that cell returns, unless it reports false for all of them. It
+// reports whether it added the row.
 func (t *Table) AddSome(name string, cell func(column int) (Cell, bool)) bool {
 	cells := make([]Cell, len(t.columns))
 	filled := false
@@ -257,7 +257,9 @@ func (t *Table) lines() [][]shown {
 }
 
 // line is a text, which may be of a user's file, in one line that a terminal shows as it is.
-func line(text string) string { return files.Printable(strings.ReplaceAll(text, "\n", " ")) }
+func line(text string) string {
+	return files.Printable(strings.ReplaceAll(text, "\n", " "))
+}
 
 // best reports whether no figure of column j is better than c.
 func (t *Table) best(j int, c Cell) bool {

@@ -70,7 +70,8 @@ type Spectrum struct {
 func Eigen(l []float64, n int) (*Spectrum, error) {
 	var e mat.EigenSym
 	if !e.Factorize(mat.NewSymDense(n, l), true) {
-		return nil, fmt.Errorf("theory: the eigendecomposition of a Laplacian [%d×%d] did not converge", n, n)
+		return nil, fmt.Errorf("theory: the eigendecomposition of a Laplacian [%d×%d] did not converge",
+			n, n)
 	}
 	s := &Spectrum{Values: e.Values(nil), vectors: new(mat.Dense)}
 	e.VectorsTo(s.vectors)

@@ -37,7 +37,9 @@ func MemoryFits(purpose string, need float64) error {
 // Fits returns an error unless an encoder can be built and trained on mini-batches of
 // graphs in two views by the engine of that name. On an engine with memory of its own only
 // the architecture is checked.
-func Fits(engine string, p tensor.Precision, a gnn.Architecture, graphs []*graph.Graph, batch int) error {
+func Fits(
+	engine string, p tensor.Precision, a gnn.Architecture, graphs []*graph.Graph, batch int,
+) error {
 	if err := a.Check(); err != nil {
 		return err
 	}

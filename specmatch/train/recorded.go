@@ -66,11 +66,13 @@ func NewRecorded(
 	m *Minimizer, reads gnn.Reads, losses func(b *gnn.Batch, aux bool) Losses,
 ) (*Recorded, error) {
 	if reads.Host {
-		return nil, errors.New("train: a step of an encoder in which the host has a part cannot be recorded")
+		return nil, errors.New(
+			"train: a step of an encoder in which the host has a part cannot be recorded",
+		)
 	}
 	if m.Beta.Ratio > 0 {
-		return nil, errors.New("train: a step with a steered β (-beta auto) cannot be recorded: the host " +
-			"computes β within the step")
+		return nil, errors.New("train: a step with a steered β (-beta auto) cannot be recorded: the " +
+			"host computes β within the step")
 	}
 	be := m.Tape.Backend()
 	r := &Recorded{

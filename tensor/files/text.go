@@ -34,7 +34,9 @@ func Printable(text string) string {
 }
 
 // bidi reports whether a character changes the direction of the text around it.
-func bidi(r rune) bool { return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' }
+func bidi(r rune) bool {
+	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
+}
 
 // PrintableLines is [Printable] that keeps line breaks.
 func PrintableLines(text string) string {
@@ -121,10 +123,12 @@ func Apart(written, read []string) error {
 			}
 		}
 		if info.Mode()&fs.ModeSymlink != 0 {
-			return fmt.Errorf("cannot write %s: it is a link, which would be replaced; name its target", name)
+			return fmt.Errorf("cannot write %s: it is a link, which would be replaced; name its target",
+				name)
 		}
 		if !info.Mode().IsRegular() {
-			return fmt.Errorf("cannot write %s: it is a device or the like, not a regular file; - is standard output",
+			return fmt.Errorf("cannot write %s: it is a device or the like, not a regular file; - is "+
+				"standard output",
 				name)
 		}
 	}
@@ -150,7 +154,8 @@ func Sweep(path string) error {
 	}
 	for _, e := range entries {
 		if Unfinished(e.Name()) == base && e.Type().IsRegular() {
-			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil &&
+				!errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 		}

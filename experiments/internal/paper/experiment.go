@@ -89,7 +89,9 @@ func GIN(ds *dataset.Dataset) gnn.Architecture {
 
 // Seeds lists the runs of a method on a data set in the unsupervised regime, one for each seed of
 // the recipe.
-func (x *Experiment) Seeds(ds *dataset.Dataset, name string, options method.Options) (runs []*training.Run) {
+func (x *Experiment) Seeds(
+	ds *dataset.Dataset, name string, options method.Options,
+) (runs []*training.Run) {
 	settings := x.Settings
 	settings.Options = options
 	for s := range x.Recipe.Seeds {

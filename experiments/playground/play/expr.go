@@ -89,7 +89,9 @@ type Error struct {
 	Message string `json:"message"`
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Message) }
+func (e *Error) Error() string {
+	return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Message)
+}
 
 // Program is an expression that was understood: a list of calls, each of which makes
 // one variable. Those of the inputs come first.
@@ -115,7 +117,9 @@ func Parse(text string) (*Program, error) {
 		return nil, &Error{1, 1, fmt.Sprintf("the expression has more than %d bytes", maxText)}
 	}
 	set := token.NewFileSet()
-	file, err := parser.ParseFile(set, "", "package p; func _() {\n"+text+"\n}", parser.SkipObjectResolution)
+	file, err := parser.ParseFile(
+		set, "", "package p; func _() {\n"+text+"\n}", parser.SkipObjectResolution,
+	)
 	c := &compiler{set: set, Program: new(Program), names: map[string]int{}}
 	var list scanner.ErrorList
 	if errors.As(err, &list) {
@@ -203,7 +207,9 @@ func (c *compiler) variable(e ast.Expr) (int, error) {
 		return 0, c.fail(e.Pos(), fmt.Sprintf("%s is unknown: there are x, w, b and names given above",
 			e.Name))
 	case *ast.CallExpr:
-		concat := func(name string) bool { return name == "ConcatCols" || name == "ConcatRows" }
+		concat := func(name string) bool {
+			return name == "ConcatCols" || name == "ConcatRows"
+		}
 		switch f := e.Fun.(type) {
 		case *ast.SelectorExpr:
 			if concat(f.Sel.Name) {
@@ -214,7 +220,8 @@ func (c *compiler) variable(e ast.Expr) (int, error) {
 			if concat(f.Name) {
 				return c.call(f, e.Args, e)
 			}
-			return 0, c.fail(f.Pos(), fmt.Sprintf("%s is not a function; operators are called as in x.Sum()",
+			return 0, c.fail(f.Pos(), fmt.Sprintf("%s is not a function; operators are "+
+				"called as in x.Sum()",
 				f.Name))
 		}
 	case *ast.SelectorExpr:
@@ -399,7 +406,8 @@ func (p *Program) apply(k int, vars []*variable) (v *variable, err error) {
 	}
 	v = f.Call(arguments)[0].Interface().(*variable)
 	if v.Rows() > maxSide || v.Cols() > maxSide {
-		return nil, fail(fmt.Sprintf("%s gives a matrix [%d×%d]; here they have up to %d rows and columns",
+		return nil, fail(fmt.Sprintf("%s gives a matrix [%d×%d]; here they have up to "+
+			"%d rows and columns",
 			c.op, v.Rows(), v.Cols(), maxSide))
 	}
 	return v, nil

@@ -49,12 +49,16 @@ var methods = map[string]func(s *Session, request []byte) (any, error){
 	"examples": func(*Session, []byte) (any, error) {
 		return map[string]any{"examples": Examples}, nil
 	},
-	"trace":   with(func(_ *Session, q Tape) (any, error) { return q.Trace() }),
-	"draw":    with(func(_ *Session, p Picture) (any, error) { return p.Draw() }),
-	"start":   with((*Session).start),
-	"set":     training(func(t *Training, q Settings) (any, error) { return nil, t.Set(q) }),
-	"step":    training(func(t *Training, _ struct{}) (any, error) { return t.Step() }),
-	"results": training(func(t *Training, _ struct{}) (any, error) { return t.results() }),
+	"trace": with(func(_ *Session, q Tape) (any, error) { return q.Trace() }),
+	"draw":  with(func(_ *Session, p Picture) (any, error) { return p.Draw() }),
+	"start": with((*Session).start),
+	"set": training(func(t *Training, q Settings) (any, error) {
+		return nil, t.Set(q)
+	}),
+	"step": training(func(t *Training, _ struct{}) (any, error) { return t.Step() }),
+	"results": training(func(t *Training, _ struct{}) (any, error) {
+		return t.results()
+	}),
 }
 
 // training is [with] for a training that has been started.

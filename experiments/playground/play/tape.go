@@ -278,10 +278,14 @@ func (r *run) check(tr *Trace, grads map[int]Numbers, used []bool, failed bool) 
 }
 
 func (r *run) leaf(t *autodiff.Tape) func(i int) *variable {
-	return func(i int) *variable { return t.Leaf(r.at[i].Rows, r.at[i].Cols, r.at[i].Values) }
+	return func(i int) *variable {
+		return t.Leaf(r.at[i].Rows, r.at[i].Cols, r.at[i].Values)
+	}
 }
 
-func (r *run) forward(t *autodiff.Tape) ([]*variable, error) { return r.Run(r.leaf(t), nil) }
+func (r *run) forward(t *autodiff.Tape) ([]*variable, error) {
+	return r.Run(r.leaf(t), nil)
+}
 
 // loss returns the loss with other values of variable k; NaN if there is none.
 func (r *run) loss(k int, values Numbers) float64 {

@@ -47,7 +47,12 @@ func (s Settings) setup() (method.Setup, error) {
 		Batch: s.Batch,
 		Seed:  uint64(s.Seed),
 		Options: method.Options{
-			"beta": s.Beta, "kappa": s.Kappa, "percentile": s.P, "tau": s.Tau, "adjacency": s.Adjacency, "policy": augment.Random2,
+			"beta":       s.Beta,
+			"kappa":      s.Kappa,
+			"percentile": s.P,
+			"tau":        s.Tau,
+			"adjacency":  s.Adjacency,
+			"policy":     augment.Random2,
 		},
 	}.Complete()
 }
@@ -75,18 +80,30 @@ func NewTraining(s Settings) (*Training, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Training{settings: s, setup: setup, set: dataset.Default(), be: cpu.New(tensor.Float32, cpu.Workers(1))}
+	t := &Training{
+		settings: s,
+		setup:    setup,
+		set:      dataset.Default(),
+		be:       cpu.New(tensor.Float32, cpu.Workers(1)),
+	}
 	if s.Batch < 2 || s.Batch > len(t.set.Graphs) {
 		return nil, fmt.Errorf("batches of %d graphs; want 2 to %d", s.Batch, len(t.set.Graphs))
 	}
 	t.setup.Backend = t.be
 	t.setup.Graphs = t.set.Graphs
-	t.setup.Encoder = gnn.Architecture{Kind: gnn.KindGIN, In: t.set.FeatureWidth, Hidden: 32, Layers: 3}
+	t.setup.Encoder = gnn.Architecture{
+		Kind:   gnn.KindGIN,
+		In:     t.set.FeatureWidth,
+		Hidden: 32,
+		Layers: 3,
+	}
 	encoder, rng, err := t.setup.NewEncoder()
 	if err != nil {
 		return nil, err
 	}
-	t.trainer = specmatch.NewTrainer(t.be, specmatch.NewModel(t.be, encoder, rng), method.Objective(setup.Options), setup.Rate)
+	t.trainer = specmatch.NewTrainer(
+		t.be, specmatch.NewModel(t.be, encoder, rng), method.Objective(setup.Options), setup.Rate,
+	)
 	view, err := t.setup.View()
 	if err != nil {
 		return nil, err
@@ -303,7 +320,9 @@ func (t *Training) classes() (y []int) {
 }
 
 func accuracy(h []float64, y []int, seed int) (float64, error) {
-	r, err := eval.GraphCLC10.Accuracy(context.Background(), h, y, 10, uint32(seed), eval.Options{Workers: 1})
+	r, err := eval.GraphCLC10.Accuracy(
+		context.Background(), h, y, 10, uint32(seed), eval.Options{Workers: 1},
+	)
 	if err != nil {
 		return 0, err
 	}
@@ -372,13 +391,15 @@ func (t *Training) Model() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	trained := model.Trained{Encoder: t.trainer.Model.Encoder, Card: model.Card{Features: &columns, Provenance: model.Provenance{
-		Method:  method.SpecMatch,
-		Options: record,
-		Data:    model.Sources(t.set.Name, nil),
-		Seed:    t.settings.Seed,
-		Epochs:  t.epoch,
-	}}}
+	trained := model.Trained{
+		Encoder: t.trainer.Model.Encoder,
+		Card: model.Card{Features: &columns, Provenance: model.Provenance{
+			Method:  method.SpecMatch,
+			Options: record,
+			Data:    model.Sources(t.set.Name, nil),
+			Seed:    t.settings.Seed,
+			Epochs:  t.epoch,
+		}}}
 	var b bytes.Buffer
 	err = trained.Write(&b)
 	return b.Bytes(), err
@@ -388,6 +409,9 @@ func (t *Training) Model() ([]byte, error) {
 // does: not if settings have changed on the way.
 func (t *Training) Command() (command string, same bool) {
 	s := t.settings
-	return fmt.Sprintf("go run ./experiments/unsupervised -method untrained,specmatch -seeds 1 -first-seed %d -batch %d -epochs %d -beta %v -kappa %v -percentile %v -tau %v -adjacency %s -protocol graphcl-c10",
-		s.Seed, s.Batch, max(t.epoch, 1), s.Beta, s.Kappa, s.P, s.Tau, s.Adjacency), !t.changed && t.index == 0
+	return fmt.Sprintf("go run ./experiments/unsupervised -method untrained,specmatch -seeds 1 "+
+			"-first-seed %d -batch %d -epochs %d -beta %v -kappa %v -percentile %v -tau %v -adjacency "+
+			"%s -protocol graphcl-c10",
+			s.Seed, s.Batch, max(t.epoch, 1), s.Beta, s.Kappa, s.P, s.Tau, s.Adjacency), !t.changed &&
+			t.index == 0
 }

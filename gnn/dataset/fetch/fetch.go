@@ -59,7 +59,8 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 		return fmt.Errorf("%w: more than 10", errRedirect)
 	}
 	if source := via[len(via)-1].URL; source.Scheme == "https" && req.URL.Scheme != "https" {
-		return fmt.Errorf("%w: from %s to insecure %s", errRedirect, source.Redacted(), req.URL.Redacted())
+		return fmt.Errorf("%w: from %s to insecure %s",
+			errRedirect, source.Redacted(), req.URL.Redacted())
 	}
 	return nil
 }
@@ -87,14 +88,18 @@ type file struct {
 // fileOf returns the file of a set in dir.
 func fileOf(dir, name string) (file, error) {
 	if set, err := moleculenet.ByName(name); err == nil {
-		check := func(ctx context.Context, path string) error { return set.Check(ctx, path, set.File) }
+		check := func(ctx context.Context, path string) error {
+			return set.Check(ctx, path, set.File)
+		}
 		return file{MoleculeNetURL, set.File, set.Path(dir), check}, nil
 	}
 	if err := dataset.CheckName(name); err != nil {
 		return file{}, err
 	}
 	archive := name + ".zip"
-	check := func(ctx context.Context, path string) error { return dataset.CheckArchive(ctx, path, name) }
+	check := func(ctx context.Context, path string) error {
+		return dataset.CheckArchive(ctx, path, name)
+	}
 	return file{TUDatasetURL, archive, filepath.Join(dir, archive), check}, nil
 }
 
@@ -289,7 +294,8 @@ func (d *download) attempt(ctx context.Context) error {
 		return nil // only the name is missing
 	case code == http.StatusPartialContent, code == http.StatusRequestedRangeNotSatisfiable:
 		d.discard()
-		return &retryError{err: fmt.Errorf("%w with Content-Range %q of %s, asked for bytes from %d of %s",
+		return &retryError{err: fmt.Errorf("%w with Content-Range %q of %s, asked for "+
+			"bytes from %d of %s",
 			refused, span, etag, size, meta.ETag)}
 	case code >= 500, code == http.StatusTooManyRequests, code == http.StatusRequestTimeout:
 		return &retryError{refused, retryAfter(resp.Header.Get("Retry-After"))}
@@ -299,7 +305,8 @@ func (d *download) attempt(ctx context.Context) error {
 		return refused
 	}
 	if total > d.opts.maxBytes {
-		return fmt.Errorf("%s: %w: %d bytes, limit %d", d.url, dataset.ErrTooLarge, total, d.opts.maxBytes)
+		return fmt.Errorf("%s: %w: %d bytes, limit %d",
+			d.url, dataset.ErrTooLarge, total, d.opts.maxBytes)
 	}
 	f, err := d.openPart(size, partMeta{
 		URL:          d.url,
@@ -332,7 +339,8 @@ func (d *download) copy(
 			idle.Reset(d.opts.idle)
 			if d.size+int64(n) > d.opts.maxBytes {
 				d.discard()
-				return fmt.Errorf("%s: %w: more than %d bytes", d.url, dataset.ErrTooLarge, d.opts.maxBytes)
+				return fmt.Errorf("%s: %w: more than %d bytes",
+					d.url, dataset.ErrTooLarge, d.opts.maxBytes)
 			}
 			if _, err := f.Write(buf[:n]); err != nil {
 				return err

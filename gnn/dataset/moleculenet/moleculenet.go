@@ -128,7 +128,8 @@ func ByName(name string) (Set, error) {
 		}
 		names = append(names, s.Name)
 	}
-	return Set{}, fmt.Errorf("dataset: no MoleculeNet set %q; there are %s", name, strings.Join(names, ", "))
+	return Set{}, fmt.Errorf("dataset: no MoleculeNet set %q; there are %s",
+		name, strings.Join(names, ", "))
 }
 
 // regression lists, for MoleculeNet's sets with one regression target, which are no [Set],
@@ -284,7 +285,8 @@ func (d *Data) some(path string, err error) (*Data, error) {
 	case len(d.Graphs) > 0:
 		return d, nil
 	case len(d.Dropped) > 0:
-		return nil, fmt.Errorf("dataset: %s: no molecule of it can be used, such as %w", path, d.Dropped[0])
+		return nil, fmt.Errorf("dataset: %s: no molecule of it can be used, such as %w",
+			path, d.Dropped[0])
 	}
 	return nil, fmt.Errorf("dataset: %s: there is no molecule in it", path)
 }

@@ -38,7 +38,8 @@ func Toy(n int) (*Data, error) {
 	var parser molecule.Parser
 	for range n {
 		parts := [2]string{
-			toySubstituents[rng.IntN(len(toySubstituents))], toySubstituents[rng.IntN(len(toySubstituents))],
+			toySubstituents[rng.IntN(len(toySubstituents))],
+			toySubstituents[rng.IntN(len(toySubstituents))],
 		}
 		frame := toyScaffolds[rng.IntN(len(toyScaffolds))]
 		smiles := fmt.Sprintf(frame, parts[0], parts[1])

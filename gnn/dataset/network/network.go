@@ -272,7 +272,9 @@ func (n *Network) Ego(center int, c EgoConfig, seed uint64) *graph.Graph {
 				row = append(row, entry{p, n.EdgeBits[e]})
 			}
 		}
-		slices.SortFunc(row, func(a, b entry) int { return cmp.Compare(a.place, b.place) })
+		slices.SortFunc(row, func(a, b entry) int {
+			return cmp.Compare(a.place, b.place)
+		})
 		for _, e := range row {
 			g.Adj = append(g.Adj, e.place)
 			g.EdgeLabel = append(g.EdgeLabel, e.bits)

@@ -61,7 +61,9 @@ func Open(path string) (t *Text, err error) {
 	if err := checkFooter(f, info.Size()); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	p, err := parquet.OpenFile(f, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	p, err := parquet.OpenFile(
+		f, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true),
+	)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -143,7 +145,8 @@ func (t *Text) Read(p []byte) (n int, err error) {
 			case err == nil:
 				err = io.ErrNoProgress
 			case err == io.EOF && t.left != 0:
-				err = fmt.Errorf("its groups have %d rows less or more than they say", max(t.left, -t.left))
+				err = fmt.Errorf("its groups have %d rows less or more than they say",
+					max(t.left, -t.left))
 			}
 			if err != io.EOF {
 				err = fmt.Errorf("%s: %w", t.file.Name(), err)
@@ -235,7 +238,9 @@ func physicalFormat(kind parquet.Kind, integer func(parquet.Value) int64) func(p
 			return strconv.FormatFloat(float64(v.Float()), 'g', -1, 32)
 		}
 	case parquet.Double:
-		return func(v parquet.Value) string { return strconv.FormatFloat(v.Double(), 'g', -1, 64) }
+		return func(v parquet.Value) string {
+			return strconv.FormatFloat(v.Double(), 'g', -1, 64)
+		}
 	case parquet.ByteArray, parquet.FixedLenByteArray:
 		return bytesAsText
 	}
@@ -270,15 +275,21 @@ func decimalFormat(scale int, integer func(parquet.Value) int64) func(parquet.Va
 
 func unsignedFormat(kind parquet.Kind) func(parquet.Value) string {
 	if kind == parquet.Int32 {
-		return func(v parquet.Value) string { return strconv.FormatUint(uint64(uint32(v.Int32())), 10) }
+		return func(v parquet.Value) string {
+			return strconv.FormatUint(uint64(uint32(v.Int32())), 10)
+		}
 	}
-	return func(v parquet.Value) string { return strconv.FormatUint(uint64(v.Int64()), 10) }
+	return func(v parquet.Value) string {
+		return strconv.FormatUint(uint64(v.Int64()), 10)
+	}
 }
 
 const timestampLayout = "2006-01-02T15:04:05.999999999"
 
 // timeFormat writes times that are counted in a unit.
-func timeFormat(integer func(parquet.Value) int64, unit format.TimeUnit, layout string) func(parquet.Value) string {
+func timeFormat(
+	integer func(parquet.Value) int64, unit format.TimeUnit, layout string,
+) func(parquet.Value) string {
 	second := ticks(unit)
 	return func(v parquet.Value) string {
 		n := integer(v)

@@ -88,7 +88,9 @@ func levelBits(largest int) int { return bits.Len(uint(largest)) }
 
 // checkLevels checks the levels at the start of a page of version 1, whose length stands in front
 // of them, and returns the data behind them. A column whose levels are all 0 has none.
-func checkLevels(data []byte, encoding format.Encoding, largest, values int) (remaining []byte, err error) {
+func checkLevels(
+	data []byte, encoding format.Encoding, largest, values int,
+) (remaining []byte, err error) {
 	if largest == 0 {
 		return data, nil
 	}
@@ -307,7 +309,9 @@ func unpack(packed []byte, codec format.CompressionCodec, n int) (data []byte, e
 		r = brotli.NewReader(input)
 	case format.Zstd:
 		var d *zstd.Decoder
-		d, err = zstd.NewReader(input, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxPage))
+		d, err = zstd.NewReader(
+			input, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxPage),
+		)
 		if err == nil {
 			defer d.Close()
 			r = d

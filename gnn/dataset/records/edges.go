@@ -94,7 +94,8 @@ func (r *reader) openEdges(rows *textfile.Rows) (next func() (*Record, error), e
 		rec := r.record(l.Line(0))
 		rec.take(l.Rows, l.graph, fields)
 		if l.begun[rec.ID] {
-			return nil, l.Bad(l.graph, "rows of a graph must stand together, and another graph's are between")
+			return nil, l.Bad(l.graph,
+				"rows of a graph must stand together, and another graph's are between")
 		}
 		l.begun[rec.ID] = true
 		rec.Err = cmp.Or(rec.Err, l.damaged)
@@ -160,7 +161,8 @@ func (r *reader) namedAttributes() ([]string, error) {
 	named := r.o.Attributes
 	if c := r.o.Columns; c != nil && c.Names != nil {
 		if named != nil && !slices.Equal(named, c.Names) {
-			return nil, fmt.Errorf("dataset: %s: the model's attributes are %q, not %q", r.file, c.Names, named)
+			return nil, fmt.Errorf("dataset: %s: the model's attributes are %q, not %q",
+				r.file, c.Names, named)
 		}
 		named = c.Names
 	}
@@ -236,7 +238,8 @@ func (l *edgeTable) add(g *rawGraph, number map[string]int) *dataset.SyntaxError
 		i, ok := number[name]
 		if !ok && featured {
 			return l.Bad([]int{l.source, l.target}[k],
-				"a node without a row of its own before, with its label and attributes and an empty target")
+				"a node without a row of its own before, with its label and attributes "+
+					"and an empty target")
 		}
 		if !ok {
 			i = g.nodes
@@ -264,7 +267,8 @@ func (l *edgeTable) addNode(g *rawGraph) *dataset.SyntaxError {
 	for k, c := range l.attributes {
 		v, err := strconv.ParseFloat(strings.TrimSpace(l.Row[c]), 32)
 		if err != nil || v-v != 0 {
-			return l.Bad(c, fmt.Sprintf("column %s: want a finite number, an attribute of the node", l.Header[c]))
+			return l.Bad(c, fmt.Sprintf("column %s: want a finite number, an attribute of the node",
+				l.Header[c]))
 		}
 		row[k] = float32(v)
 	}

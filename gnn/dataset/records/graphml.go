@@ -47,7 +47,9 @@ type mlKey struct {
 }
 
 // appliesTo reports whether nodes, edges or graphs have the key.
-func (k *mlKey) appliesTo(domain string) bool { return k.domain == domain || k.domain == "all" }
+func (k *mlKey) appliesTo(domain string) bool {
+	return k.domain == domain || k.domain == "all"
+}
 
 // tagReader gives the decoder the bytes of one tag or text.
 type tagReader struct {
@@ -256,7 +258,9 @@ func (m *graphML) roles() error {
 		return err
 	}
 	label := "label"
-	if !slices.ContainsFunc(m.order, func(k *mlKey) bool { return k.appliesTo("node") && k.name == label }) {
+	if !slices.ContainsFunc(
+		m.order, func(k *mlKey) bool { return k.appliesTo("node") && k.name == label },
+	) {
 		label = "labels" // as Neo4j writes it
 	}
 	graphs := map[string]bool{"id": true}

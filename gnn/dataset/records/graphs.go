@@ -143,7 +143,8 @@ func (g *rawGraph) with(c graph.Columns) (*graph.Graph, error) {
 			return nil, err
 		}
 	}
-	if n := int64(g.nodes) * int64(c.Width()); n > maxDense && (c.Attributes > 0 || c.DegreeColumns > 0) {
+	if n := int64(g.nodes) * int64(c.Width()); n > maxDense &&
+		(c.Attributes > 0 || c.DegreeColumns > 0) {
 		return nil, fmt.Errorf("%d nodes of %d features each: %w: limit %d numbers",
 			g.nodes, c.Width(), dataset.ErrTooLarge, maxDense)
 	}
@@ -230,7 +231,9 @@ func withoutFraction(text string) string {
 }
 
 // trim removes the prefix of an error of package graph.
-func trim(err error) error { return fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "graph: ")) }
+func trim(err error) error {
+	return fmt.Errorf("%s", strings.TrimPrefix(err.Error(), "graph: "))
+}
 
 // columnsOf returns the columns that graphs need together, which have the same kinds of features.
 func columnsOf(graphs ...*rawGraph) (graph.Columns, error) {

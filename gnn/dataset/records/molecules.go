@@ -90,7 +90,8 @@ func (r *reader) openSMI() (next func() (*Record, error), err error) {
 		return nil, err
 	}
 	if len(r.o.Fields) > 0 {
-		return nil, fmt.Errorf("dataset: %s: has no columns, such as %q; want a .csv", r.file, r.o.Fields[0])
+		return nil, fmt.Errorf("dataset: %s: has no columns, such as %q; want a .csv",
+			r.file, r.o.Fields[0])
 	}
 	if err := r.openText(); err != nil {
 		return nil, err

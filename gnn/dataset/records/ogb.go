@@ -45,7 +45,8 @@ func (r *reader) openOGB() (next func() (*Record, error), err error) {
 		return nil, err
 	}
 	if r.o.ID != "" {
-		return nil, fmt.Errorf("dataset: %s: graphs of the Open Graph Benchmark have no %q", r.file, r.o.ID)
+		return nil, fmt.Errorf("dataset: %s: graphs of the Open Graph Benchmark have no %q",
+			r.file, r.o.ID)
 	}
 	o := &ogb{reader: r}
 	for _, table := range []struct {
@@ -67,7 +68,9 @@ func (r *reader) openOGB() (next func() (*Record, error), err error) {
 	if o.features != nil {
 		r.reading.Attributes = []string{"node-feat"}
 	}
-	if _, err := textfile.Find(filepath.Join(r.file, "raw"), "edge-feat.csv.gz", "edge-feat.csv"); err == nil {
+	if _, err := textfile.Find(
+		filepath.Join(r.file, "raw"), "edge-feat.csv.gz", "edge-feat.csv",
+	); err == nil {
 		r.reading.Unused = []string{"edge-feat"}
 	}
 	if slices.Contains(r.o.Fields, "split") {
@@ -206,7 +209,8 @@ func (o *ogb) readFields(rec *Record) error {
 		case strings.HasPrefix(name, "y") && err == nil && task >= 1 && task <= len(labels):
 			value = labels[task-1]
 		default:
-			return fmt.Errorf("dataset: %s: has no %q; it has split and y, or y1 to y%d", o.file, name, len(labels))
+			return fmt.Errorf("dataset: %s: has no %q; it has split and y, or y1 to y%d",
+				o.file, name, len(labels))
 		}
 		value = strings.TrimSpace(value)
 		if strings.EqualFold(value, "nan") {

@@ -39,7 +39,9 @@ func (r Reading) String() string {
 	if r.Rejected > 0 {
 		parts[0] += fmt.Sprintf(", of which %d are left out", r.Rejected)
 	}
-	add := func(role string, names ...string) { parts = appendRole(parts, role, names...) }
+	add := func(role string, names ...string) {
+		parts = appendRole(parts, role, names...)
+	}
 	add("SMILES", r.SMILES)
 	add("id", r.ID)
 	add("beside them", r.Fields...)
@@ -62,7 +64,9 @@ func (r Reading) String() string {
 // Features returns the part of the line about the features of nodes, which a model keeps; "" for
 // molecules.
 func (r Reading) Features() string {
-	parts := appendRole(appendRole(nil, "labels of nodes", r.Labels), "attributes of nodes", r.Attributes...)
+	parts := appendRole(
+		appendRole(nil, "labels of nodes", r.Labels), "attributes of nodes", r.Attributes...,
+	)
 	if r.Content == Graphs && parts == nil {
 		return "no features of nodes"
 	}
@@ -84,7 +88,9 @@ func droppedEdges(loops, repeats int) string {
 // appendRole appends a role with the names that have it, up to a dozen, unless none has.
 func appendRole(parts []string, role string, names ...string) []string {
 	const most = 12
-	shown := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "" })
+	shown := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return name == ""
+	})
 	for i, name := range shown {
 		shown[i] = textfile.Printable(name)
 	}

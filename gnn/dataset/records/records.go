@@ -215,14 +215,15 @@ func FormatOf(path string) (string, error) {
 		remedy := "write it as .csv or .jsonl"
 		switch language {
 		case "GEXF", "GML", "Pajek's format", "DOT", "graph6", "JSON":
-			remedy = "write it as .graphml, in Python by networkx.write_graphml, or a graph a line into a " +
-				".jsonl, by json.dumps(networkx.node_link_data(g))"
+			remedy = "write it as .graphml, in Python by networkx.write_graphml, or a graph a line " +
+				"into a .jsonl, by json.dumps(networkx.node_link_data(g))"
 		case "MOL2", "InChI":
 			remedy = "write a SMILES a line into a .smi, in Python by rdkit.Chem.MolToSmiles(m)"
 		case "bzip2", "xz", "a tar archive":
 			remedy = "unpack it, or pack it by gzip or zstd"
 		}
-		return "", fmt.Errorf("dataset: %s: is %s by its name, which is not read: %s", path, language, remedy)
+		return "", fmt.Errorf("dataset: %s: is %s by its name, which is not read: %s",
+			path, language, remedy)
 	}
 	return "", fmt.Errorf(
 		"dataset: %s: the name does not tell the format; want .csv, .smi, .sdf, .jsonl, .graphml, each "+

@@ -43,7 +43,8 @@ func ReadAll(ctx context.Context, path string, o Options) (*Table, error) {
 			if !raw.like(raws[0]) {
 				raws = raws[:len(raws)-1]
 				rec.Err = &dataset.SyntaxError{File: path, Line: rec.Line, Reason: fmt.Sprintf(
-					"nodes have %d attributes and labels (%v); those of the first graph %d and labels (%v)",
+					"nodes have %d attributes and labels (%v); those of the first graph "+
+						"%d and labels (%v)",
 					raw.width(), raw.labeled(), raws[0].width(), raws[0].labeled())}
 			}
 		}
@@ -142,7 +143,8 @@ func Open(ctx context.Context, dir, name string, opts dataset.Options) (*dataset
 		ds, err := dataset.Open(ctx, dir, name, opts)
 		if err == nil && ds.Classes < 2 && len(ds.Targets) > 0 {
 			err = fmt.Errorf(
-				"dataset: %s: has no classes but targets, such as %s: specmatch finetune -target learns them",
+				"dataset: %s: has no classes but targets, such as %s: specmatch finetune -target "+
+					"learns them",
 				name, ds.Targets[0].Name,
 			)
 		}
@@ -213,7 +215,8 @@ func (t *Table) takeEmpty() error {
 	}
 	t.Rejected = slices.DeleteFunc(t.Rejected, isEmpty)
 	if n := len(t.Rejected); n > 0 {
-		return fmt.Errorf("dataset: %d of %d graphs cannot be used, such as %w", n, n+len(t.Records), t.Rejected[0])
+		return fmt.Errorf("dataset: %d of %d graphs cannot be used, such as %w",
+			n, n+len(t.Records), t.Rejected[0])
 	}
 	return nil
 }

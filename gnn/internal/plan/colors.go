@@ -114,7 +114,9 @@ func colorRows(b *Batch, layers []*graph.ColorLayer, k int) *rows {
 }
 
 // norm returns how batch norm sees the rows; it counts the rows of Batch.Views.
-func (r *rows) norm() autodiff.Norm { return autodiff.Norm{Groups: r.groups, Weights: r.weights} }
+func (r *rows) norm() autodiff.Norm {
+	return autodiff.Norm{Groups: r.groups, Weights: r.weights}
+}
 
 // neighbours returns the arguments of [autodiff.Var.SpMM] that sum the rows before the layer
 // over neighbours.

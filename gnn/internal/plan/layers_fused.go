@@ -22,7 +22,11 @@ func setOperands(vars []*autodiff.Var, places ...**tensor.Tensor) {
 // the call, and hands the gradients to params and, unless x is nil or needs none, to the
 // input x.
 func passBack(
-	backward func(), x *autodiff.Var, dx **tensor.Tensor, params []*autodiff.Var, grads ...**tensor.Tensor,
+	backward func(),
+	x *autodiff.Var,
+	dx **tensor.Tensor,
+	params []*autodiff.Var,
+	grads ...**tensor.Tensor,
 ) {
 	be := params[0].Tape().Backend()
 	if x != nil && x.NeedsGrad() {
@@ -149,7 +153,9 @@ func Messages(
 				places = append(places, &dtables[k])
 			}
 		}
-		backward := func() { fuser.MessagesBackward(dx, dtables, dy, a.T, self, counts.Value()) }
+		backward := func() {
+			fuser.MessagesBackward(dx, dtables, dy, a.T, self, counts.Value())
+		}
 		passBack(backward, x, &dx, tables, places...)
 	}, append(slices.Clip(tables), x)...)
 }

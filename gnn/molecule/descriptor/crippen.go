@@ -59,7 +59,8 @@ func first(fallback share, rules ...rule) share {
 // around counts the neighbours of an atom other than hydrogens, by the bond to them. A plain bond is
 // single or aromatic.
 type around struct {
-	plain, aliphatic, aromatic int // at plain bonds: all, those that are aliphatic, those that are aromatic
+	// at plain bonds: all, those that are aliphatic, those that are aromatic
+	plain, aliphatic, aromatic int
 	carbon, aromaticCarbon     int // at plain bonds; carbon is aliphatic, here and below
 	// at plain bonds, aliphatic: N, O, P, S and halogens; neither these nor carbon
 	polar, other                 int
@@ -280,7 +281,8 @@ func (w *work) hydrogenAt(i, self int32) share {
 			alcohol = alcohol || int(o.Degree)+int(o.Hydrogens) == 4
 			for _, k := range w.of(l.atom) {
 				end := w.atom(k.atom)
-				acid = acid || k.bond.Type == molecule.Double && (end.Z == 6 || end.Z == 7 || is(end, 8, 16))
+				acid = acid ||
+					k.bond.Type == molecule.Double && (end.Z == 6 || end.Z == 7 || is(end, 8, 16))
 			}
 		case o.Z == 8 || o.Z == 16:
 			acid = acid || !o.Aromatic
@@ -404,7 +406,8 @@ func (w *work) doubleOxygen(a *molecule.Atom, k int32) (int, share) {
 	case h == 1 && (n.carbon > 0 || nitrogens > 0), n.carbon > 0 && n.aliphatic > 1, h == 2,
 		int(o.Degree)+int(o.Hydrogens) == 2 && oxygens > 1:
 		return 10, share{-0.1526, 0} // O9
-	case h == 1 && n.aromaticCarbon > 0, n.aromatic > 0 && n.carbon > 0, n.aromaticCarbon > 0 && n.plain > 1:
+	case h == 1 && n.aromaticCarbon > 0, n.aromatic > 0 && n.carbon > 0,
+		n.aromaticCarbon > 0 && n.plain > 1:
 		return 11, share{0.1129, 0.2215} // O10
 	case hetero > 1:
 		return 12, share{0.4833, 0.389} // O11

@@ -65,10 +65,11 @@ var Rich = &Set{
 		{Name: "isotope", Size: 2},       // natural, specified
 	},
 	Bonds: []Column{
-		{Name: "type", Size: 7, Loop: 6}, // single, double, triple, aromatic, quadruple, dative; a self-loop
-		{Name: "conjugated", Size: 2},    // no, yes
-		{Name: "bond in ring", Size: 2},  // no, yes
-		{Name: "stereo", Size: 3},        // none, E, Z
+		// single, double, triple, aromatic, quadruple, dative; a self-loop
+		{Name: "type", Size: 7, Loop: 6},
+		{Name: "conjugated", Size: 2},   // no, yes
+		{Name: "bond in ring", Size: 2}, // no, yes
+		{Name: "stereo", Size: 3},       // none, E, Z
 	},
 }
 

@@ -28,8 +28,10 @@ func setupConvert(f *cli.FlagSet) cli.Action {
 		"`file` with a state_dict of PyTorch: .pth, as torch.save writes it, or .safetensors;\n"+
 			"pretrained copies the encoder of molecules in this program")
 	cli.Var(f, &x.Like, "like", setting.Text,
-		"model `file` whose weights are replaced, such as one that train wrote and PyTorch trained on;\n"+
-			"without it, the weights are those of a GNN of Hu et al. or GraphCL, for molecules or proteins")
+		"model `file` whose weights are replaced, such as one that train wrote and PyTorch trained "+
+			"on;\n"+
+			"without it, the weights are those of a GNN of Hu et al. or GraphCL, for molecules or "+
+			"proteins")
 	cli.Var(f, &x.Out, "out", setting.Text, "model `file` to write: .safetensors")
 	f.Add(&x.engine)
 	f.Check(func() error {

@@ -36,8 +36,10 @@ func setupEmbed(f *cli.FlagSet) cli.Action {
 		"model `file`, such as train or finetune writes, whose encoder is used;\n"+
 			"pretrained is the encoder of molecules in this program")
 	cli.Var(f, &x.Readout, "readout", readoutOf(readoutAuto, readoutOwn),
-		"`LAYERS:KINDS` of a vector, such as all:sum,mean,max, last:sum or 1,3:max: the layers that are read,\n"+
-			"and how their nodes are pooled; own is the readout of the encoder; auto is all:sum,mean,max for\n"+
+		"`LAYERS:KINDS` of a vector, such as all:sum,mean,max, last:sum or 1,3:max: the layers that "+
+			"are read,\n"+
+			"and how their nodes are pooled; own is the readout of the encoder; auto is "+
+			"all:sum,mean,max for\n"+
 			"molecules and own for graphs, unless the model file has another")
 	cli.Var(f, &x.Features, "features", setting.List(apply.ParseFeature),
 		"`features A,B` of molecules that are concatenated to a vector: "+apply.FeatureWords+
@@ -45,7 +47,8 @@ func setupEmbed(f *cli.FlagSet) cli.Action {
 			"the 52 descriptors, Crippen's logP and MR, and the counts or bits of Morgan "+
 			"fingerprints as in RDKit (2:2048 by default)")
 	cli.Var(f, &x.Memory, "memory", setting.Int(0),
-		"`MB` for the cache of atom environments, which makes molecules faster; vectors do not depend on it")
+		"`MB` for the cache of atom environments, which makes molecules faster; vectors "+
+			"do not depend on it")
 	f.Add(&x.engine)
 	return x.run
 }

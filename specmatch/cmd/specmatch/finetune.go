@@ -81,7 +81,8 @@ func setupFinetune(f *cli.FlagSet) cli.Action {
 	f.Free("in", "valid", "test")
 	x.registerTask(f)
 	cli.Var(f, &x.Model, "model", setting.Text,
-		"model `file` whose encoder to start from, or pretrained, the encoder of molecules in this program;\n"+
+		"model `file` whose encoder to start from, or pretrained, the encoder of molecules in this "+
+			"program;\n"+
 			"by default the weights are random")
 	f.Add(&x.recipe)
 	x.registerFit(f)
@@ -99,26 +100,34 @@ func setupFinetune(f *cli.FlagSet) cli.Action {
 // registerTask adds the flags that say what is predicted, and how the records are split.
 func (x *tuning) registerTask(f *cli.FlagSet) {
 	cli.Var(f, &x.Targets, "target", setting.List(setting.Text),
-		"`columns` or keys A,B to predict; by default class for a set in TUDataset's format, and its own\n"+
+		"`columns` or keys A,B to predict; by default class for a set in TUDataset's format, and its "+
+			"own\n"+
 			"targets for a table of MoleculeNet, such as esol.csv or tox21.csv.gz")
 	kinds := []string{auto, string(model.Classes), string(model.Binary), string(model.Regression)}
 	cli.Var(f, &x.Kind, "kind", setting.OneOf(kinds...),
-		"`kind` of the targets: classes (one target, any texts), binary (0, 1 or empty), regression (numbers\n"+
-			"or empty); auto takes 0 and 1 as binary, numbers as regression, other values as classes")
+		"`kind` of the targets: classes (one target, any texts), binary (0, 1 or empty), regression "+
+			"(numbers\n"+
+			"or empty); auto takes 0 and 1 as binary, numbers as regression, "+
+			"other values as classes")
 	cli.Var(f, &x.Split, "split", setting.Text,
 		"`split` of the records: random, stratified (every class in each part), scaffold (as in the\n"+
-			"literature) or stratified-scaffold, into 80, 10 and 10 %, or a column with train, valid or test;\n"+
+			"literature) or stratified-scaffold, into 80, 10 and 10 %, or a column with train, "+
+			"valid or test;\n"+
 			"auto is random for regression and stratified otherwise")
 	cli.Var(f, &x.Folds, "folds", setting.Int(0),
-		"`number` of folds for cross-validation, divided by -split: each is the test set once, and an eighth\n"+
+		"`number` of folds for cross-validation, divided by -split: each is the test set once, and an "+
+			"eighth\n"+
 			"of the other records validates; 0 is one split for each seed")
 	cli.Var(f, &x.Valid, "valid", setting.Text,
-		"`file` with the validation set, with the columns of -in; without -test, a ninth of -in is the test set")
+		"`file` with the validation set, with the columns of -in; without -test, a ninth of -in is "+
+			"the test set")
 	cli.Var(f, &x.Test, "test", setting.Text,
 		"`file` with the test set, with the columns of -in; without -valid, a ninth of -in validates")
-	f.BoolVar(&x.Balanced, "balanced", false, "weigh the loss so that all classes count alike, however rare")
+	f.BoolVar(&x.Balanced, "balanced", false,
+		"weigh the loss so that all classes count alike, however rare")
 	f.BoolVar(&x.Bounds, "bounds", false,
-		"accept targets such as >10 and <=0.5 as bounds: a prediction beyond one has no loss, and metrics\n"+
+		"accept targets such as >10 and <=0.5 as bounds: a prediction beyond one has no loss, and "+
+			"metrics\n"+
 			"skip them; otherwise they are refused")
 }
 
@@ -128,19 +137,25 @@ func (x *tuning) registerFit(f *cli.FlagSet) {
 		"`epochs` without an improvement on the validation set after which training stops;\n"+
 			"the weights of the best epoch are kept")
 	cli.Var(f, &x.Average, "average", setting.Float(0, 0.9999),
-		"`decay` of the moving average of the weights, which is evaluated and kept; 0 keeps the weights of\n"+
+		"`decay` of the moving average of the weights, which is evaluated and kept; 0 keeps the "+
+			"weights of\n"+
 			"single steps")
 	f.Add(&x.encoder)
 	cli.Var(f, &x.Dropout, "dropout", setting.Float(0, 0.99), "`probability` of dropout, for molecules")
 	cli.Var(f, &x.Features, "features", setting.List(apply.ParseFeature),
-		"`features A,B` of molecules that the head sees next to the encoder's vector: "+apply.FeatureWords+
-			";\nby default "+strings.Join(finetune.Molecules.Features, ",")+"; encoder alone uses none of them")
+		"`features A,B` of molecules that the head sees next to the encoder's vector: "+
+			apply.FeatureWords+
+			";\nby default "+strings.Join(finetune.Molecules.Features, ",")+
+			"; encoder alone uses none of them")
 	cli.Var(f, &x.Loss, "loss", setting.OneOf(lossSquared, lossAbsolute),
 		"`loss` of regression: the squared or the absolute error")
 	cli.Var(f, &x.Readout, "readout", readoutOf(readoutAuto, readoutMean, readoutSum),
-		"`readout` of a graph's vector from its nodes: mean or sum over the atoms of a molecule (the sum\n"+
-			"knows how many there are), or LAYERS:KINDS, such as all:sum,mean,max or last:max; auto is sum for\n"+
-			"regression on molecules, mean for their classes, and for graphs the readout of the encoder")
+		"`readout` of a graph's vector from its nodes: mean or sum over the atoms of a molecule (the "+
+			"sum\n"+
+			"knows how many there are), or LAYERS:KINDS, such as all:sum,mean,max or last:max; "+
+			"auto is sum for\n"+
+			"regression on molecules, mean for their classes, and for graphs the "+
+			"readout of the encoder")
 }
 
 // check returns an error if the flags contradict each other, or if an output is also an input.
@@ -196,7 +211,9 @@ func (x *tuning) run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	plan := run.NewPlan(x.dir)
 	results := run.Add(plan, x.units())
-	return plan.Run(ctx, stdout, stderr, func() error { return x.report(stdout, *results) })
+	return plan.Run(ctx, stdout, stderr, func() error {
+		return x.report(stdout, *results)
+	})
 }
 
 // read reads the records, in the way that the model of -model reads them, if there is one.

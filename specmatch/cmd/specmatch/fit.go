@@ -68,7 +68,9 @@ func (d division) format(seed, fold string) string {
 func (d division) unit() string { return d.format("seed=%d", "/fold=%d") }
 
 // modelFile returns the name of the file with the fitted model.
-func (d division) modelFile() string { return d.format("model-%d", "-%d") + ".safetensors" }
+func (d division) modelFile() string {
+	return d.format("model-%d", "-%d") + ".safetensors"
+}
 
 // testFile returns the name of the table with the predictions of the test set.
 func (d division) testFile() string { return d.format("test-%d", "-%d") + ".csv" }
@@ -104,7 +106,10 @@ func (x *tuning) checkSplits(stderr io.Writer) error {
 			x.examples.Content, strings.Join(test, ", "), strings.Join(valid, ", ")))
 	}
 	if bounds > 0 {
-		x.notes = append(x.notes, fmt.Sprintf("%d targets of the test sets are bounds, which metrics skip", bounds))
+		x.notes = append(x.notes, fmt.Sprintf(
+			"%d targets of the test sets are bounds, which metrics skip",
+			bounds,
+		))
 	}
 	x.notes = append(x.notes, x.examples.Replicates()...)
 	for _, note := range x.notes {
@@ -153,8 +158,11 @@ func (x *tuning) estimate(ctx context.Context, stderr io.Writer) error {
 	batch := float64(min(x.recipe.Batch, len(split.Train)))
 	seconds := fastest * passes / batch * float64(x.recipe.Epochs)
 	seconds *= math.Ceil(float64(len(left)) / float64(runtime.GOMAXPROCS(0)))
-	fmt.Fprintf(stderr, "at most about %v for %d fits of up to %d epochs; patience may stop them earlier\n",
-		roundDuration(seconds), len(left), x.recipe.Epochs)
+	fmt.Fprintf(
+		stderr,
+		"at most about %v for %d fits of up to %d epochs; patience may stop them earlier\n",
+		roundDuration(seconds), len(left), x.recipe.Epochs,
+	)
 	return nil
 }
 
@@ -261,7 +269,8 @@ func (x *tuning) train(
 			epochs += float64(p.Batch)/float64(p.Batches) - 1
 		}
 		left := roundDuration(p.Seconds * (float64(p.Epochs)/epochs - 1))
-		status("fine-tuning, epoch %d of %d, loss %.3f, at most %v left", p.Epoch, p.Epochs, p.Metrics["loss"], left)
+		status("fine-tuning, epoch %d of %d, loss %.3f, at most %v left",
+			p.Epoch, p.Epochs, p.Metrics["loss"], left)
 		if !p.Ended {
 			return nil
 		}

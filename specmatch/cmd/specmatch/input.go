@@ -33,7 +33,8 @@ type input struct {
 
 func (file *input) Register(f *cli.FlagSet) {
 	cli.Var(f, &file.In, "in", setting.Text,
-		"`file` to read: .csv, .tsv, .smi, .sdf, .jsonl or .graphml, each also packed by gzip or zstd,\n"+
+		"`file` to read: .csv, .tsv, .smi, .sdf, .jsonl or .graphml, each also packed by gzip or "+
+			"zstd,\n"+
 			".parquet, or TUDataset's .zip or folder; - is standard input")
 	cli.Var(f, &file.Format, "format", setting.OneOf(append(records.Formats, formatParquet)...),
 		"`format` of the file, if its name does not tell: "+strings.Join(records.Formats, ", ")+", "+
@@ -45,12 +46,14 @@ func (file *input) Register(f *cli.FlagSet) {
 		"`column`, key or property with the ids of the records (_Name is the title of an SD file);\n"+
 			"by default they are numbered from 1")
 	cli.Var(f, &file.Attributes, "attributes", setting.List(setting.Text),
-		"`columns` A,B of a table of edges, or keys of GraphML, that are node attributes; by default those\n"+
+		"`columns` A,B of a table of edges, or keys of GraphML, that are node attributes; by default "+
+			"those\n"+
 			"that the model names, or else those whose name begins with attribute")
 	cli.Var(f, &file.Ignore, "ignore", setting.List(setting.Text),
 		"`columns` or keys A,B to skip although their names sound like a part of a graph, such as weight")
 	f.BoolVar(&file.Standard.LargestFragment, "largest-fragment", false,
-		"keep only the largest fragment of a molecule, organic ones first, which removes the counter-ions of salts")
+		"keep only the largest fragment of a molecule, organic ones first, which removes the "+
+			"counter-ions of salts")
 	f.BoolVar(&file.Standard.Neutralise, "neutralise", false,
 		"neutralise charges that hydrogens can balance, such as those of acids and amines")
 	f.Check(func() error {
@@ -62,7 +65,9 @@ func (file *input) Register(f *cli.FlagSet) {
 		case file.Format == "":
 			file.Format = records.CSV
 		case file.Format == formatParquet:
-			return cli.Usagef("-in - -format parquet: a Parquet file is read from its end; give its name")
+			return cli.Usagef(
+				"-in - -format parquet: a Parquet file is read from its end; give its name",
+			)
 		}
 		return nil
 	})
@@ -147,6 +152,8 @@ func (file *input) molecules() bool {
 	options.ID = ""
 	options.Reading = nil
 	options.Want = records.Molecules
-	err = records.Read(context.Background(), file.In, options, func(*records.Record) error { return errFound })
+	err = records.Read(context.Background(), file.In, options, func(*records.Record) error {
+		return errFound
+	})
 	return errors.Is(err, errFound)
 }

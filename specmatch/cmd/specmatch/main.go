@@ -82,7 +82,8 @@ var commands = append(cli.Commands{
 	{
 		Name:  "convert",
 		Setup: setupConvert,
-		Synopsis: "Makes a model file of weights of PyTorch: of a GNN of Hu et al. or GraphCL, or of the\n" +
+		Synopsis: "Makes a model file of weights of PyTorch: of a GNN of Hu et al. or GraphCL, or of " +
+			"the\n" +
 			"model of another file. A pickle is never run. A model file needs no converting for\n" +
 			"the way back: it is a state_dict.",
 		Examples: []string{

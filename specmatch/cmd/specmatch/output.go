@@ -50,7 +50,8 @@ func (o *output) Register(f *cli.FlagSet) {
 	f.BoolVar(&o.Strict, "strict", false, "stop with an error at the first record that cannot be used")
 	f.BoolVar(&o.Half, "float16", false, "write .npy as float16: half the size, three digits")
 	cli.Var(f, &o.Shard, "shard", shard.Parse,
-		"compute shard `i/n` of the records, i from 0, and write it next to -out; auto takes i and n from\n"+
+		"compute shard `i/n` of the records, i from 0, and write it next to -out; auto takes i and n "+
+			"from\n"+
 			"SLURM_ARRAY_TASK_ID and _COUNT; auto/n takes i from there or from JOB_COMPLETION_INDEX")
 	f.BoolVar(&o.Join, "collect", false,
 		"join the shards that the same command wrote with -shard; nothing is computed")
@@ -76,7 +77,8 @@ func (o *output) check() error {
 	case o.Out == stdio:
 		return nil
 	case o.Format != "csv":
-		return cli.Usagef("-out-format %s is for -out -; the ending of a file's name sets its format", o.Format)
+		return cli.Usagef("-out-format %s is for -out -; the ending of a file's name sets its format",
+			o.Format)
 	}
 	outputs, err := apply.Outputs(o.Out)
 	if err != nil {
@@ -116,7 +118,9 @@ var runFiles = []string{
 }
 
 // write sends the records of the input through a model, and writes a row for each.
-func (o *output) write(ctx context.Context, label string, m apply.Model, stdout, stderr io.Writer) error {
+func (o *output) write(
+	ctx context.Context, label string, m apply.Model, stdout, stderr io.Writer,
+) error {
 	// The engine holds most of the heap and reuses it for the next batch. More garbage next to it
 	// would double the memory and gain nothing.
 	defer debug.SetGCPercent(debug.SetGCPercent(5))
@@ -161,11 +165,13 @@ func (o *output) write(ctx context.Context, label string, m apply.Model, stdout,
 	switch {
 	case err != nil:
 		if ctx.Err() != nil && result.Resumes {
-			fmt.Fprintf(stderr, "%d records are done; the same command resumes the job\n", result.Records)
+			fmt.Fprintf(stderr, "%d records are done; the same command resumes the job\n",
+				result.Records)
 		}
 		return err
 	case o.Shard.N > 0:
-		_, err := fmt.Fprintf(stdout, "shard %v of %s is finished: %d records\n", o.Shard, o.Out, result.Records)
+		_, err := fmt.Fprintf(stdout, "shard %v of %s is finished: %d records\n",
+			o.Shard, o.Out, result.Records)
 		return err
 	}
 	return o.summarise(stdout, result, len(m.Columns))

@@ -33,13 +33,16 @@ func setupPredict(f *cli.FlagSet) cli.Action {
 		"model `files A,B` that finetune wrote; for several, the mean and, with _std after the name,\n"+
 			"the standard deviation of their predictions are written")
 	cli.Var(f, &x.Level, "level", setting.Float(0, 0.999),
-		"`probability`, such as 0.9, of prediction intervals (NAME_low, NAME_high) of numbers, or of sets of\n"+
+		"`probability`, such as 0.9, of prediction intervals (NAME_low, NAME_high) of numbers, or of "+
+			"sets of\n"+
 			"classes (NAME_in), that are written next to the predictions; 0 writes none")
 	cli.Var(f, &x.Explain, "explain", setting.Text,
-		"JSON Lines `file` to write as well: for each record, what each node or atom contributes to the\n"+
+		"JSON Lines `file` to write as well: for each record, what each node or atom contributes to "+
+			"the\n"+
 			"prediction, by how much it falls without it; for one model")
 	cli.Var(f, &x.Targets, "target", setting.List(setting.Text),
-		"`columns` A,B or keys with observed values, for which metrics are printed; by default the model's\n"+
+		"`columns` A,B or keys with observed values, for which metrics are printed; by default the "+
+			"model's\n"+
 			"own targets, where the file has them and they are not classes")
 	f.BoolVar(&x.Distance, "distance", false,
 		"write the distance to the training records: 1 is usual, larger is less like them")
@@ -79,8 +82,8 @@ func (x *prediction) run(ctx context.Context, stdout, stderr io.Writer) error {
 		}
 		defer m.Close()
 		if m.Card.Head == nil {
-			return fmt.Errorf("%s: is an encoder without a head: embed takes it, and finetune makes a model "+
-				"that predicts of it", path)
+			return fmt.Errorf("%s: is an encoder without a head: embed takes it, and finetune makes a "+
+				"model that predicts of it", path)
 		}
 		models = append(models, m.Trained)
 		if !apply.Alike(models[0].Card, m.Card) {
@@ -126,5 +129,7 @@ func (x *prediction) explain(ctx context.Context, m *model.Trained, rows apply.M
 		return err
 	}
 	job := apply.Job{Path: x.In, Records: options, Model: rows}
-	return files.Write(x.Explain, func(w io.Writer) error { return job.Explain(ctx, m, w) })
+	return files.Write(x.Explain, func(w io.Writer) error {
+		return job.Explain(ctx, m, w)
+	})
 }

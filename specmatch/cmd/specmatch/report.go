@@ -17,16 +17,26 @@ func setupReport(f *cli.FlagSet) cli.Action {
 	var in []string
 	var o report.Options
 	out := "report.html"
-	cli.Var(f, &in, "in", setting.List(setting.Text), "run `directories` A,B, or folders with some in them")
-	cli.Var(f, &out, "out", setting.Text, "`file` to write: .html is the whole page, .md and .tex are its tables")
-	cli.Var(f, &o.Against, "against", setting.Text, "`row` from which differences are taken, by its name in the table or its -method;\nthe default is infonce, or else the plainest that there is")
-	f.BoolVar(&o.Oracle, "oracle", false, "add, for each method, the setting that is best on the test data, which is no estimate of what\na user would get; the name of -out has to say oracle, too")
+	cli.Var(f, &in, "in", setting.List(setting.Text),
+		"run `directories` A,B, or folders with some in them")
+	cli.Var(f, &out, "out", setting.Text,
+		"`file` to write: .html is the whole page, .md and .tex are its tables")
+	cli.Var(f, &o.Against, "against", setting.Text,
+		"`row` from which differences are taken, by its name in the table or its -method;\n"+
+			"the default is infonce, or else the plainest that there is")
+	f.BoolVar(&o.Oracle, "oracle", false,
+		"add, for each method, the setting that is best on the test data, which is no estimate of "+
+			"what\n"+
+			"a user would get; the name of -out has to say oracle, too")
 	f.Check(func() error {
 		switch {
 		case in == nil:
 			return cli.Usagef("-in is needed: one or several run directories")
 		case o.Oracle && !strings.Contains(filepath.Base(out), "oracle"):
-			return cli.Usagef("-out %s: want a name that says oracle, because -oracle chooses on the test data", out)
+			return cli.Usagef(
+				"-out %s: want a name that says oracle, because -oracle chooses on the test data",
+				out,
+			)
 		}
 		return apartRuns(out, in)
 	})
@@ -52,7 +62,8 @@ func apartRuns(out string, in []string) error {
 	}
 	for ; err == nil; path = filepath.Dir(path) {
 		if _, missing := os.Stat(filepath.Join(path, "config.json")); missing == nil {
-			return cli.Usagef("-out: %s is within the run directory %s, whose files are the run's", out, path)
+			return cli.Usagef("-out: %s is within the run directory %s, whose files are the run's",
+				out, path)
 		}
 		if path == filepath.Dir(path) {
 			break

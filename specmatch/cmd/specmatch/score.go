@@ -67,7 +67,9 @@ func (file *input) hasFields(ctx context.Context, fields []string) (found bool) 
 		if r.Err != nil {
 			return nil
 		}
-		found = slices.ContainsFunc(r.Fields, func(text string) bool { return strings.TrimSpace(text) != "" })
+		found = slices.ContainsFunc(r.Fields, func(text string) bool {
+			return strings.TrimSpace(text) != ""
+		})
 		return errFound
 	})
 	return found
@@ -118,7 +120,8 @@ func (s *scorer) write(w io.Writer, resumed int) error {
 			}
 			parts = append(parts, metric.Title+" "+text)
 		}
-		fmt.Fprintf(w, "%s: %d records with a target: %s\n", s.targets[task], count, strings.Join(parts, ", "))
+		fmt.Fprintf(w, "%s: %d records with a target: %s\n",
+			s.targets[task], count, strings.Join(parts, ", "))
 	}
 	return s.err
 }

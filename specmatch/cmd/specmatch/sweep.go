@@ -20,20 +20,37 @@ func setupSweep(f *cli.FlagSet) cli.Action {
 	var pilot, submit bool
 	slurm := sweep.Slurm{CPUs: 1}
 	workers := runtime.GOMAXPROCS(0)
-	cli.Var(f, &in, "in", setting.Text, "`file` with the sweep:\nunsupervised -method infonce,specmatch -seeds 3   the experiment with what all runs share\ngrid -beta 0.05 1                                 values of a flag; all grids are multiplied\nrun -beta 0.5                                     one more run")
+	cli.Var(f, &in, "in", setting.Text,
+		"`file` with the sweep:\n"+
+			"unsupervised -method infonce,specmatch -seeds 3   the experiment with what all runs "+
+			"share\n"+
+			"grid -beta 0.05 1                                 values of a flag; all grids are "+
+			"multiplied\n"+
+			"run -beta 0.5                                     one more run")
 	cli.Var(f, &out, "out", setting.Text, "`directory` of the sweep; one that is there goes on")
 	cli.Var(f, &workers, "workers", setting.Int(1), "`tasks` that run at the same time on this machine")
-	cli.Var(f, &shares, "shares", setting.Int(1), "`n` shares of every run, a task each; the default is as many as -workers, and with -slurm\nor -pilot one for each part of a run that needs no other")
-	f.BoolVar(&pilot, "pilot", false, "do the first share of every run on this machine, to measure what -slurm has to ask for, and end")
-	f.BoolVar(&submit, "slurm", false, "submit the tasks as a job array, and a job after them that puts them together and reports")
+	cli.Var(f, &shares, "shares", setting.Int(1),
+		"`n` shares of every run, a task each; the default is as many as -workers, and with -slurm\n"+
+			"or -pilot one for each part of a run that needs no other")
+	f.BoolVar(&pilot, "pilot", false,
+		"do the first share of every run on this machine, to measure what -slurm has to ask for, and end")
+	f.BoolVar(&submit, "slurm", false,
+		"submit the tasks as a job array, and a job after them that puts them together and reports")
 	cli.Var(f, &slurm.Partition, "partition", setting.Text, "`partition` for -slurm")
-	cli.Var(f, &slurm.Time, "time", setting.Text, "`time` of a task for -slurm, as sbatch has it; the default is three times what was measured, and a minute")
-	cli.Var(f, &slurm.Memory, "memory", setting.Text, "`memory` of a task for -slurm, as sbatch has it; the default is one and a half times what was\nmeasured, and 256M")
+	cli.Var(f, &slurm.Time, "time", setting.Text,
+		"`time` of a task for -slurm, as sbatch has it; the default is three times what was measured, "+
+			"and a minute")
+	cli.Var(f, &slurm.Memory, "memory", setting.Text,
+		"`memory` of a task for -slurm, as sbatch has it; the default is one and a half times what "+
+			"was\n"+
+			"measured, and 256M")
 	cli.Var(f, &slurm.CPUs, "cpus", setting.Int(1), "`cores` of a task for -slurm")
 	f.Check(func() error {
 		switch {
 		case in == "" || out == "":
-			return cli.Usagef("-in and -out are needed: the file with the sweep, and the directory for its runs")
+			return cli.Usagef(
+				"-in and -out are needed: the file with the sweep, and the directory for its runs",
+			)
 		case pilot && submit:
 			return cli.Usagef("-pilot runs here, -slurm elsewhere: want one after the other")
 		}
@@ -55,7 +72,9 @@ func setupSweep(f *cli.FlagSet) cli.Action {
 			if err != nil {
 				return err
 			}
-			return s.Submit(stdout, s.Tasks(shares), slurm, []string{self, "report", "-in", out, "-out", page})
+			return s.Submit(stdout, s.Tasks(shares), slurm, []string{
+				self, "report", "-in", out, "-out", page,
+			})
 		case pilot:
 			var first []sweep.Task
 			for _, t := range s.Tasks(shares) {

@@ -47,7 +47,9 @@ type encoder struct {
 func (e *encoder) Register(f *cli.FlagSet) {
 	cli.Var(f, &e.Hidden, "hidden", setting.Int(1), "`width` of the layers of a new encoder")
 	cli.Var(f, &e.Layers, "layers", setting.Int(1), "`number` of layers of a new encoder")
-	cli.Var(f, &e.Atoms, "atoms", setting.OneOf(feature.Names()...), "`what` a new encoder sees of a molecule's atoms and bonds: "+strings.Join(feature.Names(), " or "))
+	cli.Var(f, &e.Atoms, "atoms", setting.OneOf(feature.Names()...),
+		"`what` a new encoder sees of a molecule's atoms and bonds: "+
+			strings.Join(feature.Names(), " or "))
 }
 
 // architecture returns the new encoder for graphs with some features, or for molecules.
@@ -59,7 +61,12 @@ func (e *encoder) architecture(features *graph.Columns) gnn.Architecture {
 		}
 		return a
 	}
-	return gnn.Architecture{Kind: gnn.KindGIN, In: features.Width(), Hidden: e.Hidden, Layers: e.Layers}
+	return gnn.Architecture{
+		Kind:   gnn.KindGIN,
+		In:     features.Width(),
+		Hidden: e.Hidden,
+		Layers: e.Layers,
+	}
 }
 
 // methodNames are those of all regimes that users' data can be of.
@@ -89,20 +96,34 @@ func setupTrain(f *cli.FlagSet) cli.Action {
 	f.Free("in")
 	cli.Var(f, &r.Method, "method", setting.OneOf(methodNames()...), "`method` to train by")
 	cli.Var(f, &r.Recipe.Epochs, "epochs", setting.Int(0), "`epochs` to train")
-	cli.Var(f, &r.Recipe.Batch, "batch", setting.Int(2), "graphs in a `batch`, at least 2: for contrastive losses each is the others' negative")
+	cli.Var(f, &r.Recipe.Batch, "batch", setting.Int(2),
+		"graphs in a `batch`, at least 2: for contrastive losses each is the others' negative")
 	cli.Var(f, &r.Recipe.LR, "lr", setting.Positive, "learning `rate` of Adam")
 	cli.Var(f, &r.Seed, "seed", setting.Int(0), "`seed` of weights, batches and views")
 	f.Add(&x.encoder)
-	cli.Var(f, &x.Readout, "readout", readoutOf(readoutAuto), "`LAYERS:KINDS` by which the encoder is trained, such as all:sum,mean,max or last:sum, and by which it then embeds;\nauto is its own way or the method's")
-	r.Settings.Register(f, method.Unsupervised, methodNames(), func() []string { return []string{r.Method} })
+	cli.Var(f, &x.Readout, "readout", readoutOf(readoutAuto),
+		"`LAYERS:KINDS` by which the encoder is trained, such as all:sum,mean,max or last:sum, and by "+
+			"which it then embeds;\n"+
+			"auto is its own way or the method's")
+	r.Settings.Register(f, method.Unsupervised, methodNames(), func() []string {
+		return []string{r.Method}
+	})
 	r.Settings.RegisterRecipes(f, method.Unsupervised)
 	f.Add(&x.engine, &x.output)
-	molecules := map[string]string{"hidden": "300", "layers": "5", "batch": "256", "lr": "0.001", "policy": augment.Random2}
+	molecules := map[string]string{
+		"hidden": "300",
+		"layers": "5",
+		"batch":  "256",
+		"lr":     "0.001",
+		"policy": augment.Random2,
+	}
 	for name, value := range method.Differences(method.Unsupervised, method.Transfer) {
 		molecules[name] = value
 	}
 	f.Small("for molecules", x.input.molecules, molecules)
-	f.Check(func() error { return checkRunOutputs(x.output.Dir, []string{modelFile}, x.In) })
+	f.Check(func() error {
+		return checkRunOutputs(x.output.Dir, []string{modelFile}, x.In)
+	})
 	return x.train
 }
 
@@ -147,7 +168,8 @@ func (x *trainCommand) train(ctx context.Context, stdout, stderr io.Writer) erro
 		return cli.Usagef("-method %s is not for %s: want one of %v", r.Method, t.Content, have)
 	}
 	if n := len(t.Records); n < 2 {
-		return cli.Usagef("-in %s: %d record that can be used; there is nothing to contrast it with", x.In, n)
+		return cli.Usagef("-in %s: %d record that can be used; there is nothing to contrast it with",
+			x.In, n)
 	}
 	r.Encoder = x.architecture(features)
 	if x.Readout != readoutAuto {
@@ -157,10 +179,19 @@ func (x *trainCommand) train(ctx context.Context, stdout, stderr io.Writer) erro
 		}
 	}
 	flags := fmt.Sprintf("-hidden %d -layers %d -batch %d", x.Hidden, x.Layers, r.Recipe.Batch)
-	if err := train.Fits(x.engine.Backend, x.engine.Precision, r.Architecture(), t.Set.Graphs, r.Recipe.Batch); err != nil {
+	if err := train.Fits(
+		x.engine.Backend, x.engine.Precision, r.Architecture(), t.Set.Graphs, r.Recipe.Batch,
+	); err != nil {
 		return cli.Usagef("%s: %w", flags, err)
 	}
-	dir, err := run.Start(x.flags.Name(), x.flags, []string{t.Set.Name}, cli.Recipe{FirstSeed: r.Seed, Seeds: 1}, x.engine, x.output)
+	dir, err := run.Start(
+		x.flags.Name(),
+		x.flags,
+		[]string{t.Set.Name},
+		cli.Recipe{FirstSeed: r.Seed, Seeds: 1},
+		x.engine,
+		x.output,
+	)
 	if err != nil {
 		return err
 	}
@@ -168,7 +199,8 @@ func (x *trainCommand) train(ctx context.Context, stdout, stderr io.Writer) erro
 	plan := run.NewPlan(dir)
 	run.Add(plan, []run.Unit[training.Trained]{r.Unit(r.Method, x.engine, dir)})
 	return plan.Run(ctx, stdout, stderr, func() error {
-		_, err := fmt.Fprintf(stdout, "%s: %s trained on %d %s by %s\n", dir.Join(modelFile), r.Encoder.Kind, len(t.Records), t.Content, r.Method)
+		_, err := fmt.Fprintf(stdout, "%s: %s trained on %d %s by %s\n",
+			dir.Join(modelFile), r.Encoder.Kind, len(t.Records), t.Content, r.Method)
 		return err
 	})
 }

@@ -73,7 +73,8 @@ func (x *tuning) report(stdout io.Writer, results []outcome) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "models, test predictions and metrics: %s%c\n", x.dir.Path, os.PathSeparator)
+	_, err = fmt.Fprintf(stdout, "models, test predictions and metrics: %s%c\n",
+		x.dir.Path, os.PathSeparator)
 	return err
 }
 
@@ -104,14 +105,20 @@ type scores struct {
 	undefined bool // a metric of a model is undefined
 }
 
-// scores evaluates each task and, for several binary tasks, first their mean over the tasks with both answers.
+// scores evaluates each task and, for several binary tasks, first their mean over the tasks with
+// both answers.
 func (x *tuning) scores(results []outcome) (*scores, error) {
 	examples := x.examples
 	ensemble, err := x.ensemble()
 	if err != nil {
 		return nil, err
 	}
-	s := &scores{x: x, results: results, metrics: finetune.Metrics(examples.Head), ensemble: ensemble}
+	s := &scores{
+		x:        x,
+		results:  results,
+		metrics:  finetune.Metrics(examples.Head),
+		ensemble: ensemble,
+	}
 	s.table = s.newTable()
 	tasks := len(results[0].Test)
 	if tasks > 1 && examples.Kind == model.Binary {
@@ -128,8 +135,11 @@ func (x *tuning) scores(results []outcome) (*scores, error) {
 		if x.Folds > 0 {
 			units = "folds"
 		}
-		s.table.Footnotes = append(s.table.Footnotes, "n/a: undefined, since the targets of that test set are "+
-			"all equal or missing; means are over the other "+units)
+		s.table.Footnotes = append(
+			s.table.Footnotes,
+			"n/a: undefined, since the targets of that test set are "+
+				"all equal or missing; means are over the other "+units,
+		)
 	}
 	return s, nil
 }
@@ -153,8 +163,9 @@ func (s *scores) newTable() *table.Table {
 		constant = "mean"
 	}
 	t := table.New(corner, table.Names(columns...)...)
-	t.Caption = fmt.Sprintf("%s: predictions of %s on the test set (%s), with the weights of the epoch that is "+
-		"best on the validation set; the baseline predicts the %s of the training set.",
+	t.Caption = fmt.Sprintf("%s: predictions of %s on the test set (%s), with the weights of the "+
+		"epoch that is best on the validation set; the baseline predicts the %s of "+
+		"the training set.",
 		x.examples.Set.Name, strings.Join(x.examples.Targets, ", "), x.splitFlags(), constant)
 	if s.metrics[0].Percent {
 		t.Footnotes = []string{"ROC-AUC, AP, accuracy and F1 in %"}
@@ -214,7 +225,9 @@ func (s *scores) add(target, suffix string, value func(tasks []train.Metrics, me
 		means = append(means, s.addRow(string(s.x.examples.Kind), name, values))
 		baselines = append(baselines, s.addRow(baseline, name, constants))
 		if s.ensemble != nil {
-			ensembles = append(ensembles, s.addRow(ensembled, name, []float64{value(s.ensemble, metric.Name)}))
+			ensembles = append(ensembles, s.addRow(ensembled, name, []float64{value(
+				s.ensemble, metric.Name,
+			)}))
 		}
 	}
 	for i, d := range s.x.divisions() {
@@ -302,8 +315,8 @@ func (x *tuning) coverage(results []outcome) *table.Table {
 		size = "answers"
 	}
 	t := table.New("target", table.Names("coverage", size)...)
-	t.Caption = fmt.Sprintf("Coverage of the %g %% prediction intervals or sets (predict -level) in %%, and "+
-		"their size; both come from the errors on the validation set", 100*level)
+	t.Caption = fmt.Sprintf("Coverage of the %g %% prediction intervals or sets (predict -level) in "+
+		"%%, and their size; both come from the errors on the validation set", 100*level)
 	for task := range results[0].Test {
 		var percents, sizes []float64
 		for _, r := range results {

@@ -27,7 +27,9 @@ func (x *tuning) worst(
 			order = append(order, k)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(errs[b], errs[a]) })
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(errs[b], errs[a])
+	})
 	columns := x.examples.Head.Columns()
 	for _, k := range order[:min(worstShown, len(order))] {
 		i, values, output := predictions.Row(k)

@@ -1,5 +1,6 @@
-// Package compare evaluates the difference between two methods that were run with several seeds: its standard error, a
-// p-value, the correction for several comparisons, and the number of seeds that would show a difference of interest.
+// Package compare evaluates the difference between two methods that were run with several seeds:
+// its standard error, a p-value, the correction for several comparisons, and the number of seeds
+// that would show a difference of interest.
 //
 // The mental model: a run is a draw. Two methods with the same seed may share initial
 // weights, batches, augmentations and folds, and it is tempting to expect that this
@@ -39,8 +40,8 @@ type Difference struct {
 	P float64
 }
 
-// Seeds compares the results of two methods with the same seeds, in their order. With fewer than two seeds, Err and P
-// are NaN. It panics if the lengths differ.
+// Seeds compares the results of two methods with the same seeds, in their order. With fewer than
+// two seeds, Err and P are NaN. It panics if the lengths differ.
 func Seeds(a, b []float64) Difference {
 	if len(a) != len(b) {
 		panic(fmt.Sprintf("compare: %d seeds and %d", len(a), len(b)))
@@ -53,9 +54,9 @@ func Seeds(a, b []float64) Difference {
 	return newDifference(len(a), mean, stat.StdErr(std, float64(len(a))), float64(len(a)-1))
 }
 
-// Mean returns the mean of differences that were measured independently, on several data sets for example. Its N is
-// their smallest. Given variances v_i with ν_i degrees of freedom, the variance of the mean has about
-// (Σ v_i)²/Σ(v_i²/ν_i) (Welch 1947, Satterthwaite 1946).
+// Mean returns the mean of differences that were measured independently, on several data sets for
+// example. Its N is their smallest. Given variances v_i with ν_i degrees of freedom, the variance
+// of the mean has about (Σ v_i)²/Σ(v_i²/ν_i) (Welch 1947, Satterthwaite 1946).
 func Mean(differences []Difference) Difference {
 	n := math.MaxInt
 	mean := 0.0
@@ -106,10 +107,11 @@ func (d Difference) Interval(level float64) (lo, hi float64) {
 	return d.Mean - w, d.Mean + w
 }
 
-// Holm returns the p-values corrected for their number, in the same order: with p_(1) ≤ … ≤ p_(m), p_(k) becomes
-// max_{j≤k} min(1, (m−j+1)·p_(j)). NaN stays NaN and does not count. If all differences with a value below α are
-// called real, the probability that any of them is not is at most α (S. Holm, A simple sequentially rejective multiple
-// test procedure, Scandinavian Journal of Statistics 6, 1979).
+// Holm returns the p-values corrected for their number, in the same order: with p_(1) ≤ … ≤ p_(m),
+// p_(k) becomes max_{j≤k} min(1, (m−j+1)·p_(j)). NaN stays NaN and does not count. If all
+// differences with a value below α are called real, the probability that any of them is not is at
+// most α (S. Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of
+// Statistics 6, 1979).
 func Holm(p []float64) []float64 {
 	corrected := slices.Clone(p)
 	worst := 0.0
@@ -136,9 +138,9 @@ func Corrected(differences []Difference) []float64 {
 	return Holm(p)
 }
 
-// MeanRanks returns the mean rank of each method over the sets, by method and seed. results are by method, set and
-// seed, with the same number of seeds everywhere. Rank 1 is the largest result; results that are equal, up to
-// rounding, share the mean of their ranks.
+// MeanRanks returns the mean rank of each method over the sets, by method and seed. results are by
+// method, set and seed, with the same number of seeds everywhere. Rank 1 is the largest result;
+// results that are equal, up to rounding, share the mean of their ranks.
 func MeanRanks(results [][][]float64) [][]float64 {
 	ranks := make([][]float64, len(results))
 	for m, mine := range results {
@@ -190,8 +192,8 @@ func CriticalDifference(k, n int, alpha float64) float64 {
 	return q * math.Sqrt(float64(k*(k+1))/float64(12*n))
 }
 
-// Null returns the standard deviation of the difference of two runs that differ by chance alone: √2 times the standard
-// deviation of a method's values over seeds. It is NaN for fewer than two.
+// Null returns the standard deviation of the difference of two runs that differ by chance alone: √2
+// times the standard deviation of a method's values over seeds. It is NaN for fewer than two.
 func Null(values []float64) float64 {
 	if len(values) < 2 {
 		return math.NaN()
@@ -199,9 +201,9 @@ func Null(values []float64) float64 {
 	return math.Sqrt2 * stat.StdDev(values, nil)
 }
 
-// SeedsFor returns the number of seeds with which a difference is two standard errors, if the differences of single
-// seeds have this standard deviation. It is at least 2, and 0 if the deviation is NaN or the difference is not above
-// 0.
+// SeedsFor returns the number of seeds with which a difference is two standard errors, if the
+// differences of single seeds have this standard deviation. It is at least 2, and 0 if the
+// deviation is NaN or the difference is not above 0.
 func SeedsFor(difference, deviation float64) int {
 	if math.IsNaN(deviation) || !(difference > 0) {
 		return 0

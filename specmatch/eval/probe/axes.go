@@ -8,8 +8,8 @@ import (
 	"gonum.org/v1/gonum/blas/blas32"
 )
 
-// axes are the principal directions of vectors, for the first estimate of a Hessian. The columns of an encoder's
-// vectors are so correlated that descent without them takes hundreds of steps.
+// axes are the principal directions of vectors, for the first estimate of a Hessian. The columns of
+// an encoder's vectors are so correlated that descent without them takes hundreds of steps.
 type axes struct {
 	n, dim int
 	u      []float32 // [n×dim], orthonormal rows
@@ -47,7 +47,9 @@ func (d *Data) axes(rows []int) *axes {
 	}
 	a.u = make([]float32, a.n*d.Dim)
 	a.size = make([]float64, a.n)
-	row := func(k int) blas32.Vector { return blas32.Vector{N: d.Dim, Inc: 1, Data: a.u[k*d.Dim:]} }
+	row := func(k int) blas32.Vector {
+		return blas32.Vector{N: d.Dim, Inc: 1, Data: a.u[k*d.Dim:]}
+	}
 	for p := range powers {
 		for k := range a.n {
 			for f := range d.Dim {
@@ -85,8 +87,8 @@ func (d *Data) axes(rows []int) *axes {
 	return a
 }
 
-// divide multiplies q, of weights and an intercept, by the inverse of the Hessian curvature·(mean of xxᵀ) + strength,
-// as far as the axes describe it.
+// divide multiplies q, of weights and an intercept, by the inverse of the Hessian curvature·(mean
+// of xxᵀ) + strength, as far as the axes describe it.
 func (a *axes) divide(q []float64, curvature, strength float64) {
 	across := 1 / (curvature*a.others + strength)
 	along := make([]float32, a.n)

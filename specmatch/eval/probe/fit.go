@@ -40,7 +40,9 @@ func (d *Data) problem(rows []int) *problem {
 	}
 	eachTarget(func(t int, _ *float64) { p.targets[t]++ })
 	eachTarget(func(t int, y *float64) { p.mean[t] += *y / p.targets[t] })
-	eachTarget(func(t int, y *float64) { p.std[t] += (*y - p.mean[t]) * (*y - p.mean[t]) / p.targets[t] })
+	eachTarget(func(t int, y *float64) {
+		p.std[t] += (*y - p.mean[t]) * (*y - p.mean[t]) / p.targets[t]
+	})
 	for t, v := range p.std {
 		p.std[t] = math.Sqrt(v)
 		if v == 0 {
@@ -54,10 +56,11 @@ func (d *Data) problem(rows []int) *problem {
 }
 
 const (
-	tolerance      = 1e-7 // a fit ends when the next step would lower the loss by less than this share of it
-	maxEvaluations = 300  // of a fit, which then ends where it is
-	memory         = 10   // pairs of L-BFGS
-	blockRows      = 256  // vectors at a time, which fit into the processor's cache
+	// a fit ends when the next step would lower the loss by less than this share of it
+	tolerance      = 1e-7
+	maxEvaluations = 300 // of a fit, which then ends where it is
+	memory         = 10  // pairs of L-BFGS
+	blockRows      = 256 // vectors at a time, which fit into the processor's cache
 )
 
 // descent minimises the loss of one task by L-BFGS. Weights end with the intercept.
@@ -74,8 +77,9 @@ type descent struct {
 	tried          []float64   // the weights to evaluate next
 }
 
-// fit fits all tasks together, so that they share each product with the vectors, from the weights of another model or
-// from 0. A task without a target predicts 0, and one with a single answer predicts that answer.
+// fit fits all tasks together, so that they share each product with the vectors, from the weights
+// of another model or from 0. A task without a target predicts 0, and one with a single answer
+// predicts that answer.
 func (p *problem) fit(ctx context.Context, strength float64, start *Model) (*Model, error) {
 	dim := p.x.dim
 	tasks := p.tasks
@@ -146,8 +150,8 @@ func (p *problem) descents(strength float64, start *Model) (active []*descent) {
 	return active
 }
 
-// advance takes the loss and the gradient at the tried weights, and chooses those to try next. It reports whether the
-// descent continues.
+// advance takes the loss and the gradient at the tried weights, and chooses those to try next. It
+// reports whether the descent continues.
 func (d *descent) advance(loss float64, g []float64) bool {
 	const sufficient = 1e-4 // share of the decrease that the slope predicts
 	switch {
@@ -200,9 +204,11 @@ func (d *descent) advance(loss float64, g []float64) bool {
 	return -d.slope > tolerance*loss
 }
 
-// evaluate returns the mean loss + ½·strength·‖w‖² and its gradient at the weights that each descent tries. Sums are
-// in float64, products with the vectors in float32.
-func (p *problem) evaluate(active []*descent, strength float64) (losses []float64, gradients [][]float64) {
+// evaluate returns the mean loss + ½·strength·‖w‖² and its gradient at the weights that each
+// descent tries. Sums are in float64, products with the vectors in float32.
+func (p *problem) evaluate(
+	active []*descent, strength float64,
+) (losses []float64, gradients [][]float64) {
 	dim := p.x.dim
 	a := len(active)
 	w := make([]float32, dim*a)

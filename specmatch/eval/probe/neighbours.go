@@ -15,8 +15,8 @@ const (
 	Cosine                     // x·z / (‖x‖·‖z‖)
 )
 
-// Near returns, for each of rows, the k rows of among that are most similar to it, the most similar first, and the
-// first of equals. A row is not its own neighbour.
+// Near returns, for each of rows, the k rows of among that are most similar to it, the most similar
+// first, and the first of equals. A row is not its own neighbour.
 func Near(
 	ctx context.Context, x []float32, dim int, among, rows []int, k int, measure Similarity,
 ) ([][]int, error) {
@@ -73,9 +73,11 @@ func Near(
 	return near, nil
 }
 
-// Neighbours returns predictions [rows×Tasks]: the mean of the known targets of the k nearest training rows, 0 if none
-// is known.
-func Neighbours(ctx context.Context, d Data, train, rows []int, k int, measure Similarity) ([]float64, error) {
+// Neighbours returns predictions [rows×Tasks]: the mean of the known targets of the k nearest
+// training rows, 0 if none is known.
+func Neighbours(
+	ctx context.Context, d Data, train, rows []int, k int, measure Similarity,
+) ([]float64, error) {
 	if err := d.check(); err != nil {
 		return nil, err
 	}

@@ -12,9 +12,9 @@ const (
 	newtonSteps  = 50
 )
 
-// polish replaces the weights of a task by the minimum in float64, if there are no more rows than columns and the
-// descent stopped away from it. The products of the descent are in float32, whose rounding hides the slope where the
-// loss is nearly 0: with columns to spare and a small strength.
+// polish replaces the weights of a task by the minimum in float64, if there are no more rows than
+// columns and the descent stopped away from it. The products of the descent are in float32, whose
+// rounding hides the slope where the loss is nearly 0: with columns to spare and a small strength.
 func (p *problem) polish(d *descent) {
 	if p.x.n > p.x.dim || p.x.n > mostPolished {
 		return
@@ -78,9 +78,9 @@ func (e *exact) lossOf(w []float64) (loss float64, g []float64) {
 	return loss + 0.5*e.strength*mat.Dot(weights, weights), g
 }
 
-// minimise returns the weights of the minimum by Newton's method, nil if a system is singular. The weights are xᵀ·a
-// with one a for each row, so that a system has the size of the rows: with slopes s and curvatures c of the losses at
-// the outputs o, it is
+// minimise returns the weights of the minimum by Newton's method, nil if a system is singular. The
+// weights are xᵀ·a with one a for each row, so that a system has the size of the rows: with slopes
+// s and curvatures c of the losses at the outputs o, it is
 //
 //	(K + λn·diag(1/c))·a + b = o - s/c,  Σ a = 0
 func (e *exact) minimise() []float64 {

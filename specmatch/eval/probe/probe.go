@@ -1,6 +1,6 @@
-// Package probe fits linear models to frozen vectors, to find out what the vectors know: ridge regression for numbers,
-// and logistic regression for binary tasks. [Neighbours] predicts from the nearest vectors instead. Encoders and
-// fingerprints of molecules are compared with it.
+// Package probe fits linear models to frozen vectors, to find out what the vectors know: ridge
+// regression for numbers, and logistic regression for binary tasks. [Neighbours] predicts from the
+// nearest vectors instead. Encoders and fingerprints of molecules are compared with it.
 //
 //	s := probe.Standardize(x, dim, train)   // by the training part
 //	m, err := probe.Choose(ctx, d, train, valid, score)
@@ -41,7 +41,8 @@ func (d *Data) check() error {
 	case d.Kind == Logistic:
 		for i, y := range d.Y {
 			if y != 0 && y != 1 && !math.IsNaN(y) {
-				return fmt.Errorf("probe: row %d: target %v; logistic regression wants 0 or 1", i/d.Tasks, y)
+				return fmt.Errorf("probe: row %d: target %v; logistic regression wants 0 or 1",
+					i/d.Tasks, y)
 			}
 		}
 	}
@@ -91,9 +92,10 @@ func (m *Model) predict(x *matrix) []float64 {
 // Strengths are the regularisation strengths λ of [Choose], in mean loss + ½λ‖w‖².
 var Strengths = []float64{10, 1, 0.1, 0.01, 1e-3, 1e-4}
 
-// Choose fits a model with each of Strengths to the training rows, and returns the one whose predictions for the
-// validation rows have the highest score, the strongest of equals. A score that is NaN is below all others. Choose
-// stops after two successive strengths that are no better than a stronger one.
+// Choose fits a model with each of Strengths to the training rows, and returns the one whose
+// predictions for the validation rows have the highest score, the strongest of equals. A score that
+// is NaN is below all others. Choose stops after two successive strengths that are no better than a
+// stronger one.
 func Choose(
 	ctx context.Context, d Data, train, valid []int, score func(predicted, y []float64) float64,
 ) (*Model, error) {
@@ -149,8 +151,8 @@ func (d *Data) targets(rows []int) []float64 {
 // Scale is a standardisation of vectors.
 type Scale struct{ mean, inverse []float32 }
 
-// Standardize returns the standardisation that gives some rows of x [N×dim] mean 0 and variance 1. A column that is
-// constant in them becomes 0.
+// Standardize returns the standardisation that gives some rows of x [N×dim] mean 0 and variance 1.
+// A column that is constant in them becomes 0.
 func Standardize(x []float32, dim int, rows []int) *Scale {
 	sum := make([]float64, dim)
 	squares := make([]float64, dim)
@@ -176,8 +178,8 @@ func Standardize(x []float32, dim int, rows []int) *Scale {
 	return s
 }
 
-// limit is where values are clipped, in standard deviations: values that are rare in training say little more than
-// that they are large.
+// limit is where values are clipped, in standard deviations: values that are rare in training say
+// little more than that they are large.
 const limit = 10
 
 // Apply returns the vectors standardised and clipped at ±10.

@@ -1,11 +1,11 @@
-// Package selection measures how much the choice of an epoch or a setting adds to an accuracy, if it is made on the
-// test folds or inside the training sets.
+// Package selection measures how much the choice of an epoch or a setting adds to an accuracy, if
+// it is made on the test folds or inside the training sets.
 //
-// The mental model: a setting after an epoch is a [Candidate], with an accuracy for each seed and test fold. [Rows]
-// lists the figures that could be reported of a grid of them: the plain figure, fixed beforehand; honest choices, by
-// accuracies inside the training set of each fold; and oracles, which look at the test folds. The lead of an oracle
-// over the plain figure is what tuning on the test folds gains; it is above 0 by chance even if all candidates are
-// equally good.
+// The mental model: a setting after an epoch is a [Candidate], with an accuracy for each seed and
+// test fold. [Rows] lists the figures that could be reported of a grid of them: the plain figure,
+// fixed beforehand; honest choices, by accuracies inside the training set of each fold; and
+// oracles, which look at the test folds. The lead of an oracle over the plain figure is what tuning
+// on the test folds gains; it is above 0 by chance even if all candidates are equally good.
 package selection
 
 import (
@@ -46,8 +46,8 @@ const (
 	ByFold
 )
 
-// Oracle returns the result of choosing the best candidate on the test folds at a level, the first of equals. To
-// publish it is to tune on the test folds.
+// Oracle returns the result of choosing the best candidate on the test folds at a level, the first
+// of equals. To publish it is to tune on the test folds.
 func Oracle(candidates []Candidate, l Level) Candidate {
 	if l == ByMean {
 		return slices.MaxFunc(candidates, func(a, b Candidate) int {
@@ -62,10 +62,12 @@ func Oracle(candidates []Candidate, l Level) Candidate {
 	})
 }
 
-// Validated returns the result of choosing, for each fold, the best candidate inside its training set. It looks at no
-// accuracy on a test fold.
+// Validated returns the result of choosing, for each fold, the best candidate inside its training
+// set. It looks at no accuracy on a test fold.
 func Validated(candidates []Candidate) Candidate {
-	return choose(candidates, func(c Candidate, seed, fold int) float64 { return c.Inner[seed][fold] })
+	return choose(candidates, func(c Candidate, seed, fold int) float64 {
+		return c.Inner[seed][fold]
+	})
 }
 
 // choose returns the result of the candidate with the highest value in each fold, the first of equals.

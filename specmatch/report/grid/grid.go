@@ -36,14 +36,26 @@ type Grid struct {
 // New returns an empty grid. The row has what all rows share; title names methods in
 // tables.
 func New(common run.Row, sets, methods, protocols []string, title func(method string) string) *Grid {
-	return &Grid{common, sets, methods, protocols, title, map[[3]string]*run.Row{}, map[*run.Row][]float64{}}
+	return &Grid{
+		common,
+		sets,
+		methods,
+		protocols,
+		title,
+		map[[3]string]*run.Row{},
+		map[*run.Row][]float64{},
+	}
 }
 
 // Common is what the rows of an experiment share, and what those of SpecMatch-CL have.
 func Common(experiment, metric string, e cli.Engine, o method.Options) run.Row {
 	return run.Row{
-		Experiment: experiment, Metric: metric, Backend: e.Name(), Precision: e.Precision.String(),
-		Beta: method.Beta.Of(o), Percentile: method.Percentile.Of(o),
+		Experiment: experiment,
+		Metric:     metric,
+		Backend:    e.Name(),
+		Precision:  e.Precision.String(),
+		Beta:       method.Beta.Of(o),
+		Percentile: method.Percentile.Of(o),
 	}
 }
 
@@ -158,10 +170,11 @@ func (g *Grid) Differences(base string, methods ...string) *table.Table {
 	for _, protocol := range g.protocols {
 		g.addChance(t, base, protocol)
 	}
-	t.Caption = fmt.Sprintf("Difference to %s: mean in points ± its standard error over %s. %s "+
-		"For each seed both rows have the same folds, which is fair but hardly makes their difference more precise. "+
-		"The last rows: the standard deviation that chance alone gives the difference of two single runs, "+
-		"and the number of seeds at which 0.3 points would be two standard errors.",
+	t.Caption = fmt.Sprintf("Difference to %s: mean in points ± its standard error over %s. %s For "+
+		"each seed both rows have the same folds, which is fair but hardly makes their difference "+
+		"more precise. The last rows: the standard deviation that chance alone gives the "+
+		"difference of two single runs, and the number of seeds at which 0.3 points would be two "+
+		"standard errors.",
 		g.title(base), seedCount(all[:len(columns)]), Corrected(n))
 	return t
 }
@@ -182,8 +195,8 @@ func Corrected(n int) string {
 	if n == 1 {
 		return "†: p < 0.05 by Student's t-test; without it the difference may be chance."
 	}
-	return fmt.Sprintf("†: p < 0.05 by Student's t-test, corrected by Holm for the %d differences of the table; "+
-		"without it a difference may be chance.", n)
+	return fmt.Sprintf("†: p < 0.05 by Student's t-test, corrected by Holm for the %d differences of "+
+		"the table; without it a difference may be chance.", n)
 }
 
 // Differences are cells of mean differences ± their standard errors, with † where p < 0.05 by
@@ -240,7 +253,8 @@ func (g *Grid) addChance(t *table.Table, base, protocol string) {
 			return
 		}
 		deviation := compare.Null(b.PerSeed)
-		if j, ok := g.Row(set, method.Jitter, protocol); ok && base == method.InfoNCE && len(j.PerSeed) == len(b.PerSeed) {
+		if j, ok := g.Row(set, method.Jitter, protocol); ok && base == method.InfoNCE &&
+			len(j.PerSeed) == len(b.PerSeed) {
 			d := compare.Seeds(j.PerSeed, b.PerSeed)
 			deviation = d.Err * math.Sqrt(float64(d.N))
 		}

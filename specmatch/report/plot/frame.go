@@ -134,13 +134,15 @@ func (f *frame) numbered(a Axes) {
 // group begins the element of a series.
 func (f *frame) group(name, title string, index func(name string) int) (look int) {
 	look = index(name)
-	fmt.Fprintf(f, `<g class="%s" data-s="%d"><title>%s</title>`, Class(look), look, html.EscapeString(title))
+	fmt.Fprintf(f, `<g class="%s" data-s="%d"><title>%s</title>`,
+		Class(look), look, html.EscapeString(title))
 	return look
 }
 
 // text writes at a place, which the class says how to align.
 func (f *frame) text(class string, x, y float64, text string) {
-	fmt.Fprintf(f, `<text class="%s" x="%s" y="%s">%s</text>`, class, px(x), px(y), html.EscapeString(text))
+	fmt.Fprintf(f, `<text class="%s" x="%s" y="%s">%s</text>`,
+		class, px(x), px(y), html.EscapeString(text))
 }
 
 // path draws a line, or an area, through points.
@@ -189,7 +191,14 @@ func (f *frame) labels(all []label) {
 		h := 11.0
 		dx, dy := 5+w/2, 5+h/2
 		for _, to := range [][2]float64{
-			{dx, -dy}, {-dx, -dy}, {dx, dy}, {-dx, dy}, {dx + 2, 0}, {-dx - 2, 0}, {0, -dy - 2}, {0, dy + 2},
+			{dx, -dy},
+			{-dx, -dy},
+			{dx, dy},
+			{-dx, dy},
+			{dx + 2, 0},
+			{-dx - 2, 0},
+			{0, -dy - 2},
+			{0, dy + 2},
 			{dx, -2 * dy}, {-dx, -2 * dy}, {dx, 2 * dy}, {-dx, 2 * dy},
 		} {
 			x, y := f.x(l.x)+to[0], f.y(l.y)+to[1]

@@ -64,7 +64,8 @@ func (g Graph) Inline() string {
 		d := max(math.Hypot(dx, dy), 1e-9)
 		px0 := x[e[0]] - shift*dy/d
 		py0 := y[e[0]] + shift*dx/d
-		fmt.Fprintf(&b, `<path class="line"%s d="M%s %sl%s %s"/>`, dashes, px(px0), px(py0), px(dx), px(dy))
+		fmt.Fprintf(&b, `<path class="line"%s d="M%s %sl%s %s"/>`,
+			dashes, px(px0), px(py0), px(dx), px(dy))
 	}
 	for _, e := range g.Edges {
 		switch e[2] {

@@ -34,7 +34,8 @@ func (l Lines) draw(f *frame, index func(name string) int) error {
 	var ends []point
 	for _, s := range l.Series {
 		if len(s.X) != len(s.Y) || s.Err != nil && len(s.Err) != len(s.Y) {
-			return fmt.Errorf("series %q: %d x, %d y and %d errors", s.Name, len(s.X), len(s.Y), len(s.Err))
+			return fmt.Errorf("series %q: %d x, %d y and %d errors",
+				s.Name, len(s.X), len(s.Y), len(s.Err))
 		}
 		if s.Labels != nil && len(s.Labels) != len(s.Y) {
 			return fmt.Errorf("series %q: %d points and %d labels", s.Name, len(s.Y), len(s.Labels))
@@ -257,7 +258,8 @@ func (d Dots) draw(f *frame, index func(name string) int) error {
 				px(f.x(r.Mean-r.Half)), px(y), px(f.x(r.Mean+r.Half)))
 		}
 		if finite(r.Mean) {
-			fmt.Fprintf(f, `<path class="line" stroke-width="2.5" d="M%s %sv10"/>`, px(f.x(r.Mean)), px(y-5))
+			fmt.Fprintf(f, `<path class="line" stroke-width="2.5" d="M%s %sv10"/>`,
+				px(f.x(r.Mean)), px(y-5))
 		}
 		f.WriteString("</g>")
 	}

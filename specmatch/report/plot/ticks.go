@@ -43,7 +43,9 @@ func linearTicks(lo, hi float64, most int) (ticks []tick) {
 	}
 	for n := first; n <= last; n++ {
 		v := scale(i, k) * float64(n)
-		ticks = append(ticks, tick{max(lo, min(hi, v)), linearLabel(v, k, max(math.Abs(lo), math.Abs(hi)))})
+		ticks = append(ticks, tick{
+			max(lo, min(hi, v)), linearLabel(v, k, max(math.Abs(lo), math.Abs(hi))),
+		})
 	}
 	return ticks
 }

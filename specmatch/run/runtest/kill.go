@@ -185,7 +185,9 @@ func Shares(t *testing.T, n, kills int, args ...string) {
 	if int(all.Load()) < n {
 		t.Errorf("only %d kills: the shares end too soon", all.Load())
 	}
-	if out, err := command(t, []string{"-out", collected, "-collect", shared}).CombinedOutput(); err != nil {
+	if out, err := command(t, []string{
+		"-out", collected, "-collect", shared,
+	}).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	same(t, whole, collected)

@@ -156,7 +156,9 @@ func OddSets(
 	var stderr bytes.Buffer
 	out := filepath.Join(t.TempDir(), "run")
 	args = append(
-		[]string{"-data", data, "-dataset", "FINGER,finger.jsonl,MSRC,FIRST", "-seeds", "1", "-out", out},
+		[]string{
+			"-data", data, "-dataset", "FINGER,finger.jsonl,MSRC,FIRST", "-seeds", "1", "-out", out,
+		},
 		args...,
 	)
 	if err := run(t.Context(), args, io.Discard, &stderr); err != nil {
@@ -236,8 +238,8 @@ func oddSets(t testing.TB) (dir string, said map[string]string) {
 	return dir, map[string]string{
 		"FINGER": "FINGER: 20 graphs, 2 classes; features of nodes: none, all are alike; left out: 4 " +
 			"graphs without nodes\n",
-		"finger.jsonl": "finger.jsonl: 20 graphs, 2 classes; features of nodes: none, all are alike; left " +
-			"out: 4 graphs without nodes\n",
+		"finger.jsonl": "finger.jsonl: 20 graphs, 2 classes; features of nodes: none, all are alike; " +
+			"left out: 4 graphs without nodes\n",
 		"MSRC": "MSRC: a class has fewer graphs than there are folds, class 0 only 1 for 10 folds: " +
 			"not every fold tests it, or trains on it\n",
 		"FIRST": "FIRST: a class has fewer graphs than there are folds, class 0 only 3 for 10 " +

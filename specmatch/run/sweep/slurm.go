@@ -71,11 +71,13 @@ func (s *Sweep) Submit(stdout io.Writer, tasks []Task, o Slurm, last []string) e
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "job %s: %d tasks, each with --time=%s --mem=%s\n", array, len(tasks), o.Time, o.Memory)
+	_, err = fmt.Fprintf(stdout, "job %s: %d tasks, each with --time=%s --mem=%s\n",
+		array, len(tasks), o.Time, o.Memory)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "job %s: puts them together afterwards\nlogs and scripts: %s\n", after, dir)
+	_, err = fmt.Fprintf(stdout, "job %s: puts them together afterwards\nlogs and scripts: %s\n",
+		after, dir)
 	return err
 }
 
@@ -141,13 +143,16 @@ func (o Slurm) header(name, folder, log string, more ...string) string {
 	return b.String()
 }
 
-func (s *Sweep) command(t Task) string { return quote(append([]string{s.Program}, s.args(t)...)) }
+func (s *Sweep) command(t Task) string {
+	return quote(append([]string{s.Program}, s.args(t)...))
+}
 
 func quote(words []string) string {
 	var quoted []string
 	for _, w := range words {
 		if strings.Trim(w,
-			"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+.,:/@%") != "" || w == "" {
+			"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+.,:/@%") != "" ||
+			w == "" {
 			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 		}
 		quoted = append(quoted, w)
@@ -189,8 +194,8 @@ func (s *Sweep) estimate(o *Slurm) error {
 	}
 	if most.Seconds == 0 || most.Bytes == 0 && o.Memory == "" {
 		return fmt.Errorf(
-			"%s: no task has been measured: give -time and -memory, or first do a shard of every run here "+
-				"with -pilot",
+			"%s: no task has been measured: give -time and -memory, or first do a shard of every run "+
+				"here with -pilot",
 			s.Dir,
 		)
 	}

@@ -195,7 +195,9 @@ func times(runs []Run, words []string) ([]Run, error) {
 				return nil, err
 			}
 			flag, _, _ := strings.Cut(next.Args[0], "=")
-			if slices.ContainsFunc(r.Args, func(a string) bool { return strings.HasPrefix(a, flag+"=") }) {
+			if slices.ContainsFunc(
+				r.Args, func(a string) bool { return strings.HasPrefix(a, flag+"=") },
+			) {
 				return nil, fmt.Errorf("%s has a grid already: write all its values in one line", flag)
 			}
 			next.Name = strings.TrimPrefix(r.Name+"+"+next.Name, "+")
@@ -282,8 +284,8 @@ func (s *Sweep) find() error {
 	path, err := exec.LookPath(s.Experiment)
 	if err != nil {
 		return fmt.Errorf(
-			"there is no program %s beside this one, nor in the PATH: build both into one folder, as by go "+
-				"build -o bin ./experiments/%[1]s ./specmatch/cmd/specmatch",
+			"there is no program %s beside this one, nor in the PATH: build both into one folder, as "+
+				"by go build -o bin ./experiments/%[1]s ./specmatch/cmd/specmatch",
 			s.Experiment,
 		)
 	}

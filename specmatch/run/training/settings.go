@@ -52,7 +52,9 @@ func (s *Settings) Register(
 		return nil
 	})
 	f.Topics("METHOD for the settings of one method", func(name string) (title string, flags []string) {
-		i := slices.IndexFunc(methods, func(m *method.Method) bool { return m.Name == name })
+		i := slices.IndexFunc(methods, func(m *method.Method) bool {
+			return m.Name == name
+		})
 		if i < 0 {
 			return "", nil
 		}

@@ -105,7 +105,8 @@ func (r *Run) NewEncoder(be backend.Backend) (gnn.Encoder, error) {
 
 // Weights returns the path of the run's model file in a run directory.
 func (r *Run) Weights(dir string) string {
-	name := fmt.Sprintf("weights/%s-%s-%d.safetensors", r.Dataset.Name, cmp.Or(r.Setting, r.Method), r.Seed)
+	name := fmt.Sprintf("weights/%s-%s-%d.safetensors",
+		r.Dataset.Name, cmp.Or(r.Setting, r.Method), r.Seed)
 	return filepath.Join(dir, filepath.FromSlash(cmp.Or(r.File, name)))
 }
 
@@ -123,14 +124,17 @@ func (r *Run) Save(dir string, l *method.Learner, epochs int) error {
 }
 
 // Load reads the encoder that [Run.Save] wrote into e.
-func (r *Run) Load(dir string, e gnn.Encoder) error { return model.LoadEncoder(r.Weights(dir), e) }
+func (r *Run) Load(dir string, e gnn.Encoder) error {
+	return model.LoadEncoder(r.Weights(dir), e)
+}
 
 // Fits returns a usage error unless the machine has the memory for every run.
 func Fits(runs []*Run, e cli.Engine) error {
 	alike := func(a, b *Run) bool {
 		return a.Dataset == b.Dataset && a.Architecture() == b.Architecture()
 	}
-	for _, r := range slices.CompactFunc(slices.Clone(runs), alike) { // the need does not depend on the seed
+	// the need does not depend on the seed
+	for _, r := range slices.CompactFunc(slices.Clone(runs), alike) {
 		err := train.Fits(e.Backend, e.Precision, r.Architecture(), r.Dataset.Graphs, r.Recipe.Batch)
 		if err != nil {
 			return cli.Usagef("-dataset %s -batch %d: %w", r.Dataset.Name, r.Recipe.Batch, err)
@@ -148,7 +152,9 @@ type Trained struct {
 
 // Unit returns the training of the run under a name; it leaves its model file in dir.
 func (r *Run) Unit(name string, e cli.Engine, dir *run.Dir) run.Unit[Trained] {
-	compute := func(ctx context.Context, be backend.Backend, status run.Status) (out Trained, err error) {
+	compute := func(
+		ctx context.Context, be backend.Backend, status run.Status,
+	) (out Trained, err error) {
 		l, err := r.Learner(be)
 		if err != nil {
 			return out, err

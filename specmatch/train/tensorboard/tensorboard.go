@@ -27,7 +27,9 @@ type Scalar struct {
 }
 
 // Header returns the bytes with which a file begins.
-func Header(at time.Time) []byte { return record(field(wallTime(at), 3, []byte("brain.Event:2"))) }
+func Header(at time.Time) []byte {
+	return record(field(wallTime(at), 3, []byte("brain.Event:2")))
+}
 
 // Event returns the bytes of a step.
 func Event(at time.Time, step int, scalars ...Scalar) []byte {
@@ -36,7 +38,9 @@ func Event(at time.Time, step int, scalars ...Scalar) []byte {
 		value := protowire.AppendTag(field(nil, 1, []byte(s.Name)), 2, protowire.Fixed32Type)
 		summary = field(summary, 1, protowire.AppendFixed32(value, math.Float32bits(float32(s.Value))))
 	}
-	event := protowire.AppendVarint(protowire.AppendTag(wallTime(at), 2, protowire.VarintType), uint64(step))
+	event := protowire.AppendVarint(
+		protowire.AppendTag(wallTime(at), 2, protowire.VarintType), uint64(step),
+	)
 	return record(field(event, 5, summary))
 }
 

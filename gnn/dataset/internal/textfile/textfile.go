@@ -37,7 +37,8 @@ func Find(dir string, names ...string) (string, error) {
 			return "", fmt.Errorf("dataset: %w", err)
 		}
 	}
-	return "", fmt.Errorf("dataset: none of %s is in %s: %w", strings.Join(names, ", "), dir, fs.ErrNotExist)
+	return "", fmt.Errorf("dataset: none of %s is in %s: %w",
+		strings.Join(names, ", "), dir, fs.ErrNotExist)
 }
 
 // Text is the contents of a file: unpacked, in UTF-8, and without a byte-order mark.
@@ -83,7 +84,8 @@ const (
 
 // binaries says what files are that are no text, by their first bytes, and what to do.
 var binaries = map[string]string{
-	"PK\x03\x04":       "is a zip archive: unpack it, or name it .zip if it is a set in TUDataset's format",
+	"PK\x03\x04": "is a zip archive: unpack it, or name it .zip if it is a set in " +
+		"TUDataset's format",
 	"PAR1":             "is a Parquet file: name it .parquet, or say -format parquet",
 	"BZh":              "is packed by bzip2: unpack it, or pack it by gzip or zstd",
 	"\xfd7zXZ\x00":     "is packed by xz: unpack it, or pack it by gzip or zstd",
@@ -91,10 +93,14 @@ var binaries = map[string]string{
 	"SQLite format 3":  "is a database of SQLite: export the table as CSV",
 	"\x89HDF":          "is an HDF5 file: write its table as CSV or Parquet",
 	"\x93NUMPY":        "is a matrix of NumPy: write it as CSV",
-	"\x80\x02":         "is a pickle of Python, which is never run: write its records as CSV or JSON Lines",
-	"\x80\x03":         "is a pickle of Python, which is never run: write its records as CSV or JSON Lines",
-	"\x80\x04":         "is a pickle of Python, which is never run: write its records as CSV or JSON Lines",
-	"\x80\x05":         "is a pickle of Python, which is never run: write its records as CSV or JSON Lines",
+	"\x80\x02": "is a pickle of Python, which is never run: write its records as " +
+		"CSV or JSON Lines",
+	"\x80\x03": "is a pickle of Python, which is never run: write its records as " +
+		"CSV or JSON Lines",
+	"\x80\x04": "is a pickle of Python, which is never run: write its records as " +
+		"CSV or JSON Lines",
+	"\x80\x05": "is a pickle of Python, which is never run: write its records as " +
+		"CSV or JSON Lines",
 }
 
 // decode sets up the readers that turn the bytes of input into text.
@@ -388,7 +394,8 @@ func (c *Rows) Next() error {
 	}
 	// A row that cannot be read gives its other lines back.
 	var syntax *csv.ParseError
-	reason := "a quote that opens here is not closed; the lines after this one are read as rows of their own"
+	reason := "a quote that opens here is not closed; the lines after this one are read as rows of " +
+		"their own"
 	switch {
 	case len(lines) == 1 && !odd && errors.As(bad, &syntax):
 		reason = syntax.Err.Error()
@@ -410,7 +417,8 @@ func (c *Rows) counted() error {
 	if c.Header == nil || len(c.Row) == len(c.Header) {
 		return nil
 	}
-	reason := fmt.Sprintf("wrong number of fields: %d where the header has %d", len(c.Row), len(c.Header))
+	reason := fmt.Sprintf("wrong number of fields: %d where the header has %d",
+		len(c.Row), len(c.Header))
 	return &dataset.SyntaxError{File: c.File, Line: c.start, Reason: reason}
 }
 
@@ -448,7 +456,9 @@ func (c *Rows) BadHeader(value, reason string) *dataset.SyntaxError {
 func (c *Rows) Column(name string) (int, error) {
 	i := slices.Index(c.Header, name)
 	if i < 0 {
-		matches := func(h string) bool { return strings.TrimSpace(h) == strings.TrimSpace(name) }
+		matches := func(h string) bool {
+			return strings.TrimSpace(h) == strings.TrimSpace(name)
+		}
 		first := slices.IndexFunc(c.Header, matches)
 		if first >= 0 && !slices.ContainsFunc(c.Header[first+1:], matches) {
 			i = first
@@ -479,7 +489,9 @@ type Lines struct {
 }
 
 // Lines returns a reader of the lines.
-func (t *Text) Lines() *Lines { return &Lines{File: t.Name, r: bufio.NewReaderSize(t, 64<<10)} }
+func (t *Text) Lines() *Lines {
+	return &Lines{File: t.Name, r: bufio.NewReaderSize(t, 64<<10)}
+}
 
 // Next returns the next line that is not blank, without the blanks around it. The error at
 // the end is [io.EOF]. After a [*dataset.SyntaxError] it continues with the next line.

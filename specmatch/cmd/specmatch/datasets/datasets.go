@@ -35,16 +35,50 @@ import (
 
 // Commands are list, fetch, verify, stats and export.
 var Commands = cli.Commands{
-	{Name: "list", Setup: setup(list), Examples: []string{"", "-data DIR"},
-		Synopsis: "Lists the data sets of the paper and those in the -data folder: archives of the\nTUDataset collection, and tables of MoleculeNet."},
-	{Name: "fetch", Setup: setup(fetchAll), Examples: []string{"-data DIR -dataset MUTAG,PROTEINS", "-data DIR -dataset bbbp,hiv", "-data DIR"},
-		Synopsis: "Downloads archives of the TUDataset collection to the -data folder, or tables of\nMoleculeNet (bbbp, tox21, toxcast, sider, clintox, muv, hiv, bace). Without\n-dataset it gets all sets that `list` knows (about 90 MB). What is there already\nis only checked; what was interrupted continues."},
-	{Name: "verify", Setup: setup(verify), Examples: []string{"-data DIR", "-data DIR -dataset MUTAG"},
-		Synopsis: "Checks archives and tables against their SHA-256 sums, where there are any:\nNAME.zip.sha256, which fetch writes, or a SHA256SUMS beside the archive or one\nfolder up. Then reads them completely."},
-	{Name: "stats", Setup: setup(stats), Examples: []string{"", "-data DIR", "-data DIR -dataset MUTAG,DD", "-data DIR -dataset bbbp"},
-		Synopsis: "Prints measured statistics beside the official ones. A set that disagrees with\nthem makes the command fail."},
-	{Name: "export", Setup: setup(export), Examples: []string{"", "-data DIR -dataset MUTAG -out OTHER", "-data DIR -dataset lipo -column lipo -out OTHER"},
-		Synopsis: "Writes data sets in TUDataset format, one folder each, as they are after loading:\nwithout self-loops and repeated edges, edges in order. With -column the sets are\ntables of molecules, DIR/name.csv[.gz], whose halves below and from the median of\nthat column become the classes, and elements the labels of nodes."},
+	{
+		Name:     "list",
+		Setup:    setup(list),
+		Examples: []string{"", "-data DIR"},
+		Synopsis: "Lists the data sets of the paper and those in the -data folder: archives of the\n" +
+			"TUDataset collection, and tables of MoleculeNet.",
+	},
+	{
+		Name:  "fetch",
+		Setup: setup(fetchAll),
+		Examples: []string{
+			"-data DIR -dataset MUTAG,PROTEINS", "-data DIR -dataset bbbp,hiv", "-data DIR",
+		},
+		Synopsis: "Downloads archives of the TUDataset collection to the -data folder, or tables of\n" +
+			"MoleculeNet (bbbp, tox21, toxcast, sider, clintox, muv, hiv, bace). Without\n" +
+			"-dataset it gets all sets that `list` knows (about 90 MB). What is there already\n" +
+			"is only checked; what was interrupted continues.",
+	},
+	{
+		Name:     "verify",
+		Setup:    setup(verify),
+		Examples: []string{"-data DIR", "-data DIR -dataset MUTAG"},
+		Synopsis: "Checks archives and tables against their SHA-256 sums, where there are any:\n" +
+			"NAME.zip.sha256, which fetch writes, or a SHA256SUMS beside the archive or one\n" +
+			"folder up. Then reads them completely.",
+	},
+	{
+		Name:     "stats",
+		Setup:    setup(stats),
+		Examples: []string{"", "-data DIR", "-data DIR -dataset MUTAG,DD", "-data DIR -dataset bbbp"},
+		Synopsis: "Prints measured statistics beside the official ones. A set that disagrees with\n" +
+			"them makes the command fail.",
+	},
+	{
+		Name:  "export",
+		Setup: setup(export),
+		Examples: []string{
+			"", "-data DIR -dataset MUTAG -out OTHER", "-data DIR -dataset lipo -column lipo -out OTHER",
+		},
+		Synopsis: "Writes data sets in TUDataset format, one folder each, as they are after loading:\n" +
+			"without self-loops and repeated edges, edges in order. With -column the sets are\n" +
+			"tables of molecules, DIR/name.csv[.gz], whose halves below and from the median of\n" +
+			"that column become the classes, and elements the labels of nodes.",
+	},
 }
 
 type call struct {
@@ -58,10 +92,20 @@ type call struct {
 
 // Run is the program of these commands alone; without a command it lists.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	if len(args) == 0 || strings.HasPrefix(args[0], "-") && !slices.Contains([]string{"-h", "-help", "--help"}, args[0]) {
+	if len(args) == 0 ||
+		strings.HasPrefix(args[0], "-") && !slices.Contains([]string{"-h", "-help", "--help"}, args[0]) {
 		args = append([]string{"list"}, args...)
 	}
-	return Commands.Run(ctx, "datasets", "Gets the data sets of the experiments and checks them.\nWithout a command it lists, and without flags a command works on the synthetic set\nthat needs no files.", args, stdout, stderr)
+	return Commands.Run(
+		ctx,
+		"datasets",
+		"Gets the data sets of the experiments and checks them.\n"+
+			"Without a command it lists, and without flags a command works on the synthetic set\n"+
+			"that needs no files.",
+		args,
+		stdout,
+		stderr,
+	)
 }
 
 // setup returns what adds the flags of a command.
@@ -73,18 +117,24 @@ func setup(do func(ctx context.Context, c *call) error) func(f *cli.FlagSet) cli
 		switch f.Name()[strings.LastIndex(f.Name(), " ")+1:] {
 		case "fetch":
 			none = "every TUDataset of the paper, and AIDS"
-			cli.Var(f, &c.baseURL, "url", setting.Text, "`URL` of the folder that holds NAME.zip, or the official files of MoleculeNet;\nnone is "+fetch.TUDatasetURL+"\nor "+fetch.MoleculeNetURL)
+			cli.Var(f, &c.baseURL, "url", setting.Text,
+				"`URL` of the folder that holds NAME.zip, or the official files of MoleculeNet;\n"+
+					"none is "+fetch.TUDatasetURL+"\nor "+fetch.MoleculeNetURL)
 		case "export":
 			c.out = "."
 			cli.Var(f, &c.out, "out", setting.Text, "`DIR` that gets the folders DIR/NAME")
-			cli.Var(f, &c.column, "column", setting.Text, "`name` of the column of numbers that makes the classes of molecules")
+			cli.Var(f, &c.column, "column", setting.Text,
+				"`name` of the column of numbers that makes the classes of molecules")
 		}
-		f.Lookup("dataset").Usage = "data sets `A,B`, spelled as TUDataset or MoleculeNet do, as in MUTAG,NCI1;\nnone is " + none
+		f.Lookup("dataset").Usage = "data sets `A,B`, spelled as TUDataset or MoleculeNet do, as in " +
+			"MUTAG,NCI1;\n" +
+			"none is " + none
 		f.Lookup("data").Usage = "`DIR` with the data sets: DIR/NAME.zip, DIR/NAME/ or DIR/name.csv[.gz]"
 		f.Check(func() error {
 			for _, d := range c.data.Datasets {
 				if d != embedded && c.data.Dir == "" {
-					return cli.Usagef("-dataset %s needs -data: the folder that holds %s.zip or %[1]s/", d, d)
+					return cli.Usagef("-dataset %s needs -data: the folder that holds %s.zip or %[1]s/",
+						d, d)
 				}
 			}
 			return nil
@@ -165,11 +215,18 @@ func (c *call) each(ctx context.Context, label string, do func(name string) erro
 
 func list(_ context.Context, c *call) error {
 	graphs := table.New("set", table.Names("graphs", "classes", "nodes", "edges", "where")...)
-	graphs.Caption = "Data sets with their official statistics (nodes and edges are means), and where they are."
+	graphs.Caption = "Data sets with their official statistics (nodes and edges are means), and where " +
+		"they are."
 	molecules := table.New("set", table.Names("molecules", "tasks", "where")...)
 	molecules.Caption = "Sets of MoleculeNet, for transfer learning."
 	s := dataset.Stats(dataset.Default())
-	known := []dataset.Official{{Name: embedded, Graphs: s.Graphs, Classes: s.Classes, MeanNodes: s.MeanNodes(), MeanEdges: s.MeanEdges()}}
+	known := []dataset.Official{{
+		Name:      embedded,
+		Graphs:    s.Graphs,
+		Classes:   s.Classes,
+		MeanNodes: s.MeanNodes(),
+		MeanEdges: s.MeanEdges(),
+	}}
 	known = append(known, dataset.Known()...)
 	names, others := c.data.Datasets, []string(nil)
 	if len(names) == 0 {
@@ -194,7 +251,9 @@ func list(_ context.Context, c *call) error {
 		for _, set := range moleculenet.Sets() {
 			names = append(names, set.Name)
 		}
-		names = append(names, slices.DeleteFunc(there, func(name string) bool { return slices.Contains(names, name) })...)
+		names = append(names, slices.DeleteFunc(there, func(name string) bool {
+			return slices.Contains(names, name)
+		})...)
 	}
 	for _, name := range names {
 		where, err := c.find(name)
@@ -212,16 +271,25 @@ func list(_ context.Context, c *call) error {
 			continue
 		}
 		cells := slices.Repeat([]table.Cell{table.Text("?")}, 4)
-		if i := slices.IndexFunc(known, func(o dataset.Official) bool { return o.Name == name }); i >= 0 {
+		if i := slices.IndexFunc(
+			known, func(o dataset.Official) bool { return o.Name == name },
+		); i >= 0 {
 			o := known[i]
-			cells = []table.Cell{integer(o.Graphs), integer(o.Classes), table.Number(o.MeanNodes, 2), table.Number(o.MeanEdges, 2)}
+			cells = []table.Cell{
+				integer(o.Graphs), integer(o.Classes), table.Number(o.MeanNodes, 2),
+				table.Number(o.MeanEdges, 2),
+			}
 		}
 		graphs.Add(name, append(cells, table.Text(where))...)
 	}
 	if err := write(c.stdout, graphs, molecules); err != nil || others == nil {
 		return err
 	}
-	_, err := fmt.Fprintf(c.stdout, "\nNo sets, as they have no file NAME_A.txt of their own name: the folders %s\n", strings.Join(others, ", "))
+	_, err := fmt.Fprintf(
+		c.stdout,
+		"\nNo sets, as they have no file NAME_A.txt of their own name: the folders %s\n",
+		strings.Join(others, ", "),
+	)
 	return err
 }
 
@@ -255,7 +323,10 @@ func fetchAll(ctx context.Context, c *call) error {
 	for _, name := range c.data.Datasets {
 		d := &download{label: name, w: c.stderr}
 		before, _ := c.find(name)
-		err := fetch.Dataset(ctx, c.data.Dir, name, fetch.Options{BaseURL: c.baseURL, Progress: d.progress})
+		err := fetch.Dataset(ctx, c.data.Dir, name, fetch.Options{
+			BaseURL:  c.baseURL,
+			Progress: d.progress,
+		})
 		path, _ := c.find(name)
 		d.stop()
 		switch {
@@ -333,9 +404,16 @@ func verify(ctx context.Context, c *call) error {
 			result = "ok"
 		default:
 			result = "readable"
-			t.Footnotes = []string{"readable: complete and well-formed, but there is no sum to compare with"}
+			t.Footnotes = []string{"readable: complete and well-formed, but there is no sum to " +
+				"compare with"}
 		}
-		t.Add(name, table.Text(sum), table.Text(cmp.Or(v.Source, "-")), table.Text(graphs), table.Text(result))
+		t.Add(
+			name,
+			table.Text(sum),
+			table.Text(cmp.Or(v.Source, "-")),
+			table.Text(graphs),
+			table.Text(result),
+		)
 		return err
 	})
 	return errors.Join(t.WriteText(c.stdout), err)
@@ -343,8 +421,9 @@ func verify(ctx context.Context, c *call) error {
 
 func stats(ctx context.Context, c *call) error {
 	t := table.New("set", table.Names(
-		"graphs", "classes", "nodes", "official", "edges", "official", "sizes", "node labels", "edge labels",
-		"attributes", "isolated", "self-loops", "repeated", "copies", "contradictory",
+		"graphs", "classes", "nodes", "official", "edges", "official",
+		"sizes", "node labels", "edge labels", "attributes", "isolated",
+		"self-loops", "repeated", "copies", "contradictory",
 	)...)
 	t.Caption = "Measured statistics; nodes and edges are means, beside the official ones."
 	t.Footnotes = []string{
@@ -353,8 +432,12 @@ func stats(ctx context.Context, c *call) error {
 		"copies: graphs that repeat another one, but for the order of nodes and for attributes",
 		"contradictory: groups of such graphs that have several classes",
 	}
-	molecules := table.New("set", table.Names("rows", "official", "dropped", "atoms", "bonds", "sizes", "tasks", "yes", "no", "missing", "scaffolds")...)
-	molecules.Caption = "Measured statistics of molecules; atoms and bonds are means, yes, no and missing count labels."
+	molecules := table.New("set", table.Names(
+		"rows", "official", "dropped", "atoms", "bonds",
+		"sizes", "tasks", "yes", "no", "missing", "scaffolds",
+	)...)
+	molecules.Caption = "Measured statistics of molecules; atoms and bonds are means, yes, no and " +
+		"missing count labels."
 	err := c.each(ctx, "stats", func(name string) error {
 		if set, err := moleculenet.ByName(name); err == nil {
 			return addMolecules(ctx, molecules, c.data.Dir, set)
@@ -440,7 +523,8 @@ func export(ctx context.Context, c *call) error {
 		case c.column != "":
 			ds, err = moleculenet.Halves(ctx, c.data.Dir, name, c.column)
 		case isTable(name):
-			return errors.New("a molecule has labels for several tasks, and the TUDataset format has one class for a graph; name one -column")
+			return errors.New("a molecule has labels for several tasks, and the TUDataset format has " +
+				"one class for a graph; name one -column")
 		default:
 			ds, err = c.open(ctx, name)
 		}
@@ -479,9 +563,12 @@ func addMolecules(ctx context.Context, t *table.Table, dir string, set moleculen
 	}
 	scaffolds := len(slices.Compact(slices.Sorted(slices.Values(data.Scaffolds))))
 	s := dataset.Stats(&dataset.Dataset{Graphs: data.Graphs, Classes: 1})
-	t.Add(title, integer(rows), integer(set.Rows), integer(len(data.Dropped)), table.Number(s.MeanNodes(), 2), table.Number(s.MeanEdges(), 2),
+	t.Add(
+		title, integer(rows), integer(set.Rows), integer(len(data.Dropped)),
+		table.Number(s.MeanNodes(), 2), table.Number(s.MeanEdges(), 2),
 		table.Text(fmt.Sprintf("%d–%d", s.MinNodes, s.MaxNodes)), integer(len(data.Tasks)),
-		integer(labels[1]), integer(labels[-1]), integer(labels[0]), integer(scaffolds))
+		integer(labels[1]), integer(labels[-1]), integer(labels[0]), integer(scaffolds),
+	)
 	for _, d := range data.Dropped {
 		t.Footnotes = append(t.Footnotes, fmt.Sprintf("dropped: %v", d))
 	}

@@ -41,7 +41,9 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 func Setup(f *cli.FlagSet) cli.Action {
 	engine := new(cli.Engine)
 	f.Add(engine)
-	return func(_ context.Context, stdout, _ io.Writer) error { return diagnose(engine, stdout) }
+	return func(_ context.Context, stdout, _ io.Writer) error {
+		return diagnose(engine, stdout)
+	}
 }
 
 // diagnose says what the binary can compute with. The error is that of the engine asked for.
