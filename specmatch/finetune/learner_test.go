@@ -448,7 +448,7 @@ func TestRefused(t *testing.T) {
 	p := model.NewPredictor(rich, model.Head{Kind: model.Classes, Outputs: 2}, rand.New(rand.NewPCG(1, 1)))
 	d := finetune.Data{Graphs: molecules(3), Y: []float64{0, 1, 1}, Train: []int{0, 1}}
 	if _, err := finetune.New(p, d, finetune.Options{}); err == nil || !strings.Contains(err.Error(), `graph 0: gnn: node features of width 360`) ||
-		!strings.Contains(err.Error(), `the categories "rich" of atoms`) {
+		!strings.Contains(err.Error(), `the atom features "rich"`) {
 		t.Errorf("%v for molecules of other categories", err)
 	}
 	for _, h := range []model.Head{
