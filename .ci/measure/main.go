@@ -93,7 +93,8 @@ func run(write bool) error {
 			fmt.Printf(" %13s", format(value))
 			limit, ok := limits[name]
 			if ok && value > limit[i]+0.005 {
-				failures = append(failures, fmt.Errorf("%s: %s %s, and %s allows %s", name, f.name, format(value), budgetFile, format(limit[i])))
+				failures = append(failures, fmt.Errorf("%s: %s %s, and %s allows %s",
+					name, f.name, format(value), budgetFile, format(limit[i])))
 			}
 		}
 		fmt.Println()
@@ -135,7 +136,8 @@ func readBudget() (equipment []string, limits map[string][]float64, err error) {
 			}
 			limits[fields[1]] = values
 		case len(fields) > 0 && !strings.HasPrefix(fields[0], "#"):
-			return nil, nil, fmt.Errorf("%s:%d: want equipment PATTERN, or folder NAME and %d figures", budgetFile, number, len(figures))
+			return nil, nil, fmt.Errorf("%s:%d: want equipment PATTERN, or folder NAME and %d figures",
+				budgetFile, number, len(figures))
 		}
 	}
 	return equipment, limits, nil
