@@ -173,7 +173,7 @@ func (c *compiler) statements(body *ast.BlockStmt) error {
 				return c.fail(s.Pos(), "its value is not used: want name := expression")
 			}
 			v, err := c.variable(s.X)
-			if err == nil && v != len(c.calls)-1 {
+			if err == nil && (v != len(c.calls)-1 || v < len(Inputs)) {
 				return c.fail(s.Pos(), "the last line must call an operator")
 			}
 			return err

@@ -159,6 +159,8 @@ func TestErrors(t *testing.T) {
 	}{
 		{"", 1, 1, "expression"},
 		{"x", 1, 1, "must call an operator"},
+		{"b", 1, 1, "must call an operator"}, // the last input is the last of no calls, too
+		{"(b)", 1, 1, "must call an operator"},
 		{"x.MatMul(w", 1, 11, "missing"},
 		{"x.MatMull(w).Sum()", 1, 3, "no operator"},
 		{"x.MatMul(y).Sum()", 1, 10, "y is unknown"},
