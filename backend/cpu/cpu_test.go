@@ -22,6 +22,24 @@ func TestConformance(t *testing.T) {
 	backendtest.Run(t, func(p tensor.Precision) (backend.Backend, error) { return cpu.New(p), nil })
 }
 
+// TestEveryUnaryFunction: the engine has a loop for every function. The conformance suite
+// only panics where one is missing.
+func TestEveryUnaryFunction(t *testing.T) {
+	be := cpu.New(tensor.Float64)
+	x := be.Alloc(1, 1)
+	defer be.Free(x)
+	for _, op := range backend.UnaryOps() {
+		func() {
+			defer func() {
+				if v := recover(); v != nil {
+					t.Errorf("%v: %v; add its loop to the table unary in kernels.go", op, v)
+				}
+			}()
+			be.Unary(x, op, x)
+		}()
+	}
+}
+
 // TestConformanceDebug runs the suite on memory that is NaN unless it was
 // written, in one precision to save time.
 func TestConformanceDebug(t *testing.T) {

@@ -105,6 +105,7 @@ func TestMoves(t *testing.T) {
 
 func TestUnary(t *testing.T) {
 	b := open(t)
+	tested := map[backend.UnaryOp]bool{}
 	for _, c := range []struct {
 		op   backend.UnaryOp
 		x    []float64
@@ -128,6 +129,12 @@ func TestUnary(t *testing.T) {
 		d := b.dst(1, len(c.x))
 		b.Unary(d, c.op, b.row(c.x...))
 		b.want(c.op.String(), d, c.want...)
+		tested[c.op] = true
+	}
+	for _, op := range backend.UnaryOps() {
+		if !tested[op] {
+			t.Errorf("the table of TestUnary has no known values of %v", op)
+		}
 	}
 }
 
