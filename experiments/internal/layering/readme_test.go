@@ -77,7 +77,7 @@ func TestReadingPath(t *testing.T) {
 		total += n
 		files = append(files, file)
 		if want, err := strconv.Atoi(strings.TrimSpace(cells[2])); err != nil || want != n {
-			t.Errorf("%s has %d lines; the README says %s", file, n, cells[2])
+			t.Errorf("%s has %d lines; the table of README.md says %s", file, n, cells[2])
 		}
 	}
 	if len(files) < 10 || total > mostLines {

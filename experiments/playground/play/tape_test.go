@@ -38,7 +38,7 @@ func TestOperators(t *testing.T) {
 			suits = suits && (in == v || in == f || in == i)
 		}
 		if _, have := operators[m.Name]; have != suits {
-			t.Errorf("%s: in the table %v, suits %v", m.Name, have, suits)
+			t.Errorf("%s: is in the table operators of expr.go: %v; want %v", m.Name, have, suits)
 		}
 	}
 }
