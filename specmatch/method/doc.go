@@ -23,7 +23,10 @@
 // The settings that several methods share are in objective.go and views.go.
 //
 // A new method is a file with a Method and a line in the list of method.go; the
-// tests of this package and the experiments take it from there. What a method may
+// tests of this package and the experiments take it from there. Its new returns a
+// Learner: a model by Setup.newModel, batches by Setup.twoViews or Setup.loader, and a
+// Step that minimizes a loss. In a batch, view v has the graphs from ViewPtr[v] to
+// ViewPtr[v+1]. The file simgrace.go is a pattern with two settings. What a method may
 // do is the interface [train.Learner]: choose the views of every epoch, keep
 // state of its own between steps and epochs, own further networks and optimizers,
 // look at all graphs before or after an epoch, and end training early.

@@ -104,6 +104,27 @@ type golden struct {
 	Parameters map[string][]float64
 }
 
+// goldenElsewhere says where methods without a golden of their own name are tested.
+var goldenElsewhere = map[string]string{
+	Untrained:     "it does not learn",
+	"edgepred":    "TestEdgePrediction",
+	"attrmasking": "TestAtomMasking and TestEdgeMasking",
+	"infomax":     "TestInfomax",
+	GraphCL:       "the objective is specmatch's, and so are its goldens",
+	InfoNCE:       "as for graphcl",
+	Jitter:        "it is infonce from other weights",
+	SpecMatch:     "as for graphcl",
+}
+
+// TestEveryMethodHasAGolden: a new method comes with one.
+func TestEveryMethodHasAGolden(t *testing.T) {
+	for _, m := range methods {
+		if goldenElsewhere[m.Name] == "" {
+			readGolden(t, m.Name)
+		}
+	}
+}
+
 func readGolden(t *testing.T, name string) golden {
 	t.Helper()
 	data, err := os.ReadFile("testdata/golden.json")
@@ -116,7 +137,8 @@ func readGolden(t *testing.T, name string) golden {
 	}
 	g, ok := all[name]
 	if !ok {
-		t.Fatalf("testdata/golden.json has no %s", name)
+		t.Fatalf("testdata/golden.json has no %s: write it down in golden.py, run that, and test the method "+
+			"by checkGolden and checkGradients, as simgrace_test.go does", name)
 	}
 	return g
 }
