@@ -43,7 +43,8 @@ func (x *Examples) Calibrate(ctx context.Context, m *model.Trained, s dataset.Sp
 			if p.head.Kind == model.Classes {
 				score = 1 - p.row(k)[int(y)]
 			} else {
-				score = math.Abs(p.row(k)[task] - y)
+				scale := p.head.Scale(task)
+				score = math.Abs(scale.Of(p.row(k)[task]) - scale.Of(y))
 			}
 			scores[task] = append(scores[task], score)
 		}

@@ -49,7 +49,7 @@ func (d Data) check(h model.Head) error {
 				return fmt.Errorf("finetune: sample %d is not one of %d graphs", i, n)
 			}
 			for task, y := range d.Y[i*tasks : (i+1)*tasks] {
-				if !isTarget(h, y) {
+				if !isTarget(h, task, y) {
 					return fmt.Errorf("finetune: graph %d, task %d: %v cannot be a target of kind %s "+
 						"with %d outputs",
 						i, task, y, h.Kind, h.Outputs)
@@ -63,15 +63,15 @@ func (d Data) check(h model.Head) error {
 	return nil
 }
 
-// isTarget reports whether y can be a target of the head.
-func isTarget(h model.Head, y float64) bool {
+// isTarget reports whether y can be a target of a task of the head.
+func isTarget(h model.Head, task int, y float64) bool {
 	switch h.Kind {
 	case model.Classes:
 		return y >= 0 && int(y) < h.Outputs && y == math.Trunc(y)
 	case model.Binary:
 		return y == 0 || y == 1 || math.IsNaN(y)
 	}
-	return !math.IsInf(y, 0)
+	return !math.IsInf(y, 0) && h.Scale(task).Holds(y)
 }
 
 // hasLabel reports whether one of the samples has a target.
@@ -107,28 +107,30 @@ func (d Data) targets(h model.Head, samples []int) (y, exact []float64, bounds [
 	return y, exact, bounds
 }
 
-// moments returns the mean and the standard deviation of each task's targets over some samples. The
-// deviation of equal targets is 1.
-func moments(y []float64, samples []int, tasks int) (mean, std []float64) {
+// moments returns the mean and the standard deviation of each task's targets over some samples, on
+// the task's scale. The deviation of equal targets is 1.
+func (d Data) moments(h model.Head, samples []int) (mean, std []float64) {
+	tasks := taskCount(h)
 	mean = make([]float64, tasks)
 	std = make([]float64, tasks)
 	for task := range tasks {
+		var places []float64
+		for _, i := range samples {
+			if y := d.Y[i*tasks+task]; !math.IsNaN(y) {
+				places = append(places, h.Scale(task).Of(y))
+			}
+		}
 		sum := 0.0
+		for _, v := range places {
+			sum += v
+		}
+		n := float64(max(len(places), 1))
+		mean[task] = sum / n
 		squares := 0.0
-		n := 0.0
-		for _, i := range samples {
-			if v := y[i*tasks+task]; !math.IsNaN(v) {
-				sum += v
-				n++
-			}
+		for _, v := range places {
+			squares += (v - mean[task]) * (v - mean[task])
 		}
-		mean[task] = sum / max(n, 1)
-		for _, i := range samples {
-			if v := y[i*tasks+task]; !math.IsNaN(v) {
-				squares += (v - mean[task]) * (v - mean[task])
-			}
-		}
-		std[task] = math.Sqrt(squares / max(n, 1))
+		std[task] = math.Sqrt(squares / n)
 		if std[task] == 0 {
 			std[task] = 1
 		}

@@ -64,7 +64,8 @@ func (x *Examples) labelled() map[string][]int {
 // rarest of its answers. If there are at most a tenth as many classes as records, each class with
 // three members or more is in every part.
 //
-// A part with a file of its own is that file. If only one part has one, a ninth of the first file
+// A column of parts may leave out the validation or the test set; a ninth of the training set is
+// then that part. A part with a file of its own is that file. If only one part has one, a ninth of the first file
 // is the other, dealt out as in [Examples.Fold].
 func (x *Examples) Divide(seed uint64) (s dataset.Split, err error) {
 	byPart := x.labelled()
@@ -102,17 +103,11 @@ func (x *Examples) Divide(seed uint64) (s dataset.Split, err error) {
 		s = dataset.Split{Train: parts[0], Valid: parts[1], Test: parts[2]}
 		return s, x.checkParts(&s)
 	default:
-		parts := map[string]*[]int{"train": &s.Train, valid: &s.Valid, test: &s.Test}
-		for k, i := range labelled {
-			r := x.Records[i]
-			name := strings.TrimSpace(r.Fields[len(x.Targets)])
-			part, ok := parts[name]
-			if !ok {
-				return s, fmt.Errorf("%s:%d: column %s: %q; want train, valid or test",
-					x.path, r.Line, x.Split, name)
-			}
-			*part = append(*part, k)
+		s, err = x.divideByColumn(labelled, rng)
+		if err != nil {
+			return s, err
 		}
+		return s, x.checkParts(&s)
 	}
 	for _, part := range [][]int{s.Train, s.Valid, s.Test} {
 		for k, i := range part {
@@ -120,6 +115,43 @@ func (x *Examples) Divide(seed uint64) (s dataset.Split, err error) {
 		}
 	}
 	return s, x.checkParts(&s)
+}
+
+// partNames are the names of the parts in a column, in lower case.
+var partNames = map[string]string{
+	"train":      "train",
+	"training":   "train",
+	"valid":      valid,
+	"val":        valid,
+	"validation": valid,
+	"test":       test,
+	"testing":    test,
+}
+
+// divideByColumn splits records by the column that names their parts. If it has no validation or no
+// test set, a ninth of the training set is that part.
+func (x *Examples) divideByColumn(labelled []int, rng *rand.Rand) (s dataset.Split, err error) {
+	parts := map[string][]int{}
+	for _, i := range labelled {
+		r := x.Records[i]
+		text := strings.TrimSpace(r.Fields[len(x.Targets)])
+		name, ok := partNames[strings.ToLower(text)]
+		if !ok {
+			return s, fmt.Errorf("%s:%d: column %s: %q; want train, valid or test",
+				x.path, r.Line, x.Split, text)
+		}
+		parts[name] = append(parts[name], i)
+	}
+	s = dataset.Split{Train: parts["train"], Valid: parts[valid], Test: parts[test]}
+	for _, part := range []*[]int{&s.Valid, &s.Test} {
+		if len(*part) > 0 || len(s.Valid)+len(s.Test) == 0 {
+			continue
+		}
+		dealt := x.deal(s.Train, []float64{8. / 9, 1. / 9}, rng)
+		s.Train = dealt[0]
+		*part = dealt[1]
+	}
+	return s, nil
 }
 
 // Fold returns split f of k for cross-validation: each record is in the test set of one of them. An

@@ -127,7 +127,7 @@ func (l *Learner) meanLoss(outputs, y []float64, bounds []int8) float64 {
 		case h.Kind == model.Binary:
 			sum += w * (max(s, 0) + math.Log1p(math.Exp(-math.Abs(s))) - y[i]*s)
 		default:
-			d := s - (y[i]-h.Mean[task])/h.Std[task]
+			d := s - h.Standardise(task, y[i])
 			if bounds != nil && d*float64(bounds[i]) > 0 { // beyond a bound
 				d = 0
 			}

@@ -37,6 +37,8 @@ type Task struct {
 	// Bounds accepts targets such as >10 and ≤0.5 as bounds of a number; otherwise they are
 	// refused.
 	Bounds bool
+	// Scale is the scale on which numbers are learned. Every target must have a place on it.
+	Scale model.Scale
 	// Beside are numbers of molecules, computed by records.Options.Vector, that the head sees next
 	// to the embedding; nil for none.
 	Beside *model.Numbers
@@ -53,6 +55,7 @@ var (
 	ErrNoTargets = errors.New(
 		"no target is named, and the file is not a known set with targets of its own",
 	)
+	ErrScale   = errors.New("only numbers have a scale, and the targets are classes or binary")
 	ErrSeveral = errors.New("only one target can have classes; several are binary tasks or numbers")
 )
 

@@ -90,7 +90,7 @@ func New(m *model.Trained, d Data, o Options) (l *Learner, err error) {
 	// Standardise by the training set.
 	h := m.Card.Head
 	if h.Kind == model.Regression {
-		h.Mean, h.Std = moments(d.Y, d.Train, h.Outputs)
+		h.Mean, h.Std = d.moments(*h, d.Train)
 	}
 	if m.Beside != nil {
 		m.Beside.Fit(d.Graphs, d.Train)
@@ -268,7 +268,7 @@ func (l *Learner) weight(task int, y float64) float64 {
 //
 //	classes     -ln softmax(s) at the class
 //	binary      ln(1+e^s) - y·s
-//	regression  (s - (y-Mean)/Std)², or its root with Absolute; 0 beyond a bound
+//	regression  (s - y')², or its root with Absolute, for y' of [model.Head.Standardise]; 0 beyond a bound
 func (l *Learner) loss(b train.Batch) *autodiff.Var {
 	if l.m.Card.Head.Kind == model.Classes {
 		return l.classLoss(b)
@@ -313,7 +313,7 @@ func (l *Learner) taskLoss(b train.Batch) *autodiff.Var {
 			case h.Kind == model.Binary:
 				y *= w
 			default:
-				y = (y - h.Mean[task]) / h.Std[task]
+				y = h.Standardise(task, y)
 			}
 			upWeight := w
 			downWeight := w

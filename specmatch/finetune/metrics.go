@@ -18,6 +18,7 @@ type Metric struct {
 	Title   string // in tables
 	Percent bool
 	InUnits bool // in the unit of the targets
+	log     bool // of targets on the logarithmic scale only
 
 	// value returns the metric of predictions p, [n×classes] for classes and [n] otherwise, for
 	// targets y without missing ones. It is NaN where the metric is undefined.
@@ -48,6 +49,10 @@ var (
 		{Name: "r2", Title: "R²", value: rSquared},
 		{Name: "spearman", Title: "Spearman", value: spearman},
 	}
+	logMetrics = []Metric{
+		{Name: "rmse_log10", Title: "RMSE of log10", log: true, value: ofLogarithms(rmse)},
+		{Name: "r2_log10", Title: "R² of log10", log: true, value: ofLogarithms(rSquared)},
+	}
 	twoClassMetrics = slices.Insert(slices.Clone(classMetrics), 1,
 		Metric{
 			Name:    "roc_auc",
@@ -63,6 +68,10 @@ func Metrics(h model.Head) []Metric {
 	case h.Kind == model.Binary:
 		return binaryMetrics
 	case h.Kind == model.Regression:
+		isLog := func(s model.Scale) bool { return s.Log }
+		if slices.ContainsFunc(h.Scales, isLog) {
+			return slices.Concat(regressionMetrics, logMetrics)
+		}
 		return regressionMetrics
 	case h.Outputs == 2:
 		return twoClassMetrics
@@ -90,6 +99,9 @@ func Score(h model.Head, predicted, y []float64) []train.Metrics {
 			continue
 		}
 		for _, m := range Metrics(h) {
+			if m.log && !h.Scale(task).Log {
+				continue
+			}
 			v := m.value(p, labels)
 			if m.Percent {
 				v *= 100
@@ -103,10 +115,13 @@ func Score(h model.Head, predicted, y []float64) []train.Metrics {
 }
 
 // Baseline returns the predictions [Outputs] of a model that ignores the graph: the mean of the
-// targets of some samples, or the frequencies of their classes, or of 1.
+// targets of some samples on their scale, or the frequencies of their classes, or of 1.
 func (d Data) Baseline(h model.Head, samples []int) []float64 {
 	if h.Kind != model.Classes {
-		mean, _ := moments(d.Y, samples, taskCount(h))
+		mean, _ := d.moments(h, samples)
+		for task := range mean {
+			mean[task] = h.Scale(task).Value(mean[task])
+		}
 		return mean
 	}
 	frequencies := make([]float64, h.Outputs)
@@ -221,7 +236,7 @@ func Settle(h model.Head, p []float64) {
 			if h.Kind == model.Binary {
 				return max(tie*v*(1-v), v*0x1p-22)
 			}
-			return max(tie*h.Std[k], math.Abs(v)*0x1p-22)
+			return max(tie*h.Std[k]*h.Scale(k).Slope(v), math.Abs(v)*0x1p-22)
 		})
 		for i, v := range column {
 			p[i*h.Outputs+k] = v
@@ -392,6 +407,18 @@ func mae(p, y []float64) float64 {
 		sum += math.Abs(p[i] - y[i])
 	}
 	return sum / float64(len(y))
+}
+
+// ofLogarithms returns a metric of the decimal logarithms. It is undefined unless all are finite.
+func ofLogarithms(metric func(p, y []float64) float64) func(p, y []float64) float64 {
+	logarithms := func(x []float64) []float64 {
+		values := make([]float64, len(x))
+		for i, v := range x {
+			values[i] = math.Log10(v)
+		}
+		return values
+	}
+	return func(p, y []float64) float64 { return metric(logarithms(p), logarithms(y)) }
 }
 
 func constant(x []float64) bool {

@@ -127,7 +127,7 @@ func (l *Learner) linearTargets(i int) []float64 {
 		return oneHot
 	case model.Regression:
 		for task := range y {
-			y[task] = (y[task] - h.Mean[task]) / h.Std[task]
+			y[task] = h.Standardise(task, y[task])
 		}
 	}
 	return y

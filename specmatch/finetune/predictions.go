@@ -53,8 +53,8 @@ func (p Predictions) targets(k int) []float64 {
 	return p.x.Data(dataset.Split{}).exact(p.samples[k], taskCount(p.head))
 }
 
-// Errors returns the error of each record, a mean over its targets: |y − prediction| in standard
-// deviations of the training set, or one minus the probability of the observed answer. It is NaN
+// Errors returns the error of each record, a mean over its targets: |y − prediction| on the
+// target's scale, in standard deviations of the training set, or one minus the probability of the observed answer. It is NaN
 // without a target that is no bound.
 func (p Predictions) Errors() []float64 {
 	errs := make([]float64, len(p.samples))
@@ -81,7 +81,8 @@ func (p Predictions) error(k, task int, y float64) float64 {
 	case model.Binary:
 		return math.Abs(y - row[task])
 	}
-	return math.Abs(y-row[task]) / p.head.Std[task]
+	scale := p.head.Scale(task)
+	return math.Abs(scale.Of(y)-scale.Of(row[task])) / p.head.Std[task]
 }
 
 // Row returns the position in Records of the k-th record, its predictions, and the output with the
@@ -138,7 +139,7 @@ func (x *Examples) ReadMean(samples []int, tables ...io.Reader) (Predictions, er
 		}
 	}
 	if x.Kind == model.Regression { // Settle measures rounding in this unit
-		p.head.Mean, p.head.Std = moments(x.Y, samples, outputs)
+		p.head.Mean, p.head.Std = x.Data(dataset.Split{}).moments(x.Head, samples)
 	}
 	Settle(p.head, p.values)
 	return p, nil

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/specmatch/model"
 )
@@ -103,6 +105,12 @@ func (x *Examples) guessKind() model.Kind {
 // value that cannot be one, and counts the others.
 func (x *Examples) readNumbers() error {
 	x.Head = model.Head{Kind: x.Kind, Outputs: len(x.Targets), Tasks: x.Targets}
+	if x.Task.Scale != (model.Scale{}) {
+		if x.Kind != model.Regression {
+			return ErrScale
+		}
+		x.Head.Scales = slices.Repeat([]model.Scale{x.Task.Scale}, len(x.Targets))
+	}
 	var first error
 	invalid := 0
 	x.eachTarget(func(r *records.Record, target, text string) {
@@ -124,6 +132,8 @@ func (x *Examples) readNumbers() error {
 			reason = "is not a number; leave a missing target empty"
 		case math.Abs(y) > maxTarget:
 			reason = fmt.Sprintf("is beyond %g; take another unit or the logarithm", float64(maxTarget))
+		case x.Kind == model.Regression && !x.Task.Scale.Holds(y):
+			reason = fmt.Sprintf("is not %v, as -log or -range asks", x.Task.Scale)
 		case x.Kind == model.Binary && y != 0 && y != 1 && !math.IsNaN(y):
 			reason = "is no binary target; want 0, 1 or nothing (kind regression takes numbers, kind " +
 				"classes texts)"
@@ -149,6 +159,9 @@ func (x *Examples) readNumbers() error {
 
 // readClasses fills Y with the numbers of classes.
 func (x *Examples) readClasses() error {
+	if x.Task.Scale != (model.Scale{}) {
+		return ErrScale
+	}
 	if len(x.Targets) > 1 {
 		return fmt.Errorf("finetune: %s: %w", strings.Join(x.Targets, ","), ErrSeveral)
 	}
@@ -210,12 +223,62 @@ func (x *Examples) Summary() string {
 	case x.Kind == model.Regression && n == 3 && whole:
 		text += "; they have three values only: ask for kind classes if they are such"
 	}
+	for _, proposal := range x.proposeScales() {
+		text += "; " + proposal
+	}
 	if names := x.binaryAmongNumbers(); names != nil {
 		text += fmt.Sprintf("; %s has 0 and 1 only and is fitted as a number: predict it "+
 			"in a run of its own",
 			strings.Join(names, ", "))
 	}
 	return text
+}
+
+// proposeScales names the scales that suit the targets of a regression better than their unit: the
+// logarithm for positive numbers over decades with a long tail, and a range for numbers that reach
+// the end of one.
+func (x *Examples) proposeScales() (proposals []string) {
+	if x.Kind != model.Regression || x.Task.Scale != (model.Scale{}) {
+		return nil
+	}
+	for task, name := range x.Targets {
+		var y []float64
+		for i := task; i < len(x.Y); i += len(x.Targets) {
+			if !math.IsNaN(x.Y[i]) {
+				y = append(y, x.Y[i])
+			}
+		}
+		if len(y) < 20 {
+			continue
+		}
+		slices.Sort(y)
+		low, high := y[0], y[len(y)-1]
+		bulk := y[len(y)/100 : len(y)-len(y)/100]
+		decades := math.Log10(bulk[len(bulk)-1] / bulk[0])
+		switch {
+		case low > 0 && decades >= 1 && isSkewed(y):
+			proposals = append(proposals, fmt.Sprintf("%s spans %.1f decades, %.4g to %.4g: "+
+				"-log fits its logarithm", name, math.Log10(high/low), low, high))
+		case low >= 0 && (high > 0.9 && high <= 1 || high > 90 && high <= 100):
+			end := 1
+			if high > 1 {
+				end = 100
+			}
+			proposals = append(proposals, fmt.Sprintf("%s lies between %.4g and %.4g: -range 0,%d keeps its "+
+				"predictions there, if that is what it can be", name, low, high, end))
+		}
+	}
+	return proposals
+}
+
+// isSkewed reports whether values have a long tail at their upper end.
+func isSkewed(y []float64) bool {
+	mean, std := stat.MeanStdDev(y, nil)
+	cubes := 0.0
+	for _, v := range y {
+		cubes += math.Pow((v-mean)/std, 3)
+	}
+	return cubes/float64(len(y)) > 1
 }
 
 // binaryAmongNumbers returns the targets that have the values 0 and 1 only, next to others that have more.

@@ -11,7 +11,7 @@ import (
 //
 // Split conformal prediction (Vovk et al. 2005; Lei et al. 2018) scores how far an answer is from
 // its prediction:
-// |y − prediction| for a number, and one minus the probability of the answer otherwise. The interval or set of answers
+// |y − prediction| on the scale of a number, and one minus the probability of the answer otherwise. The interval or set of answers
 // that score at most the ⌈(n+1)·level⌉-th of n scores holds the true answer with at least the
 // probability level, for records like those that were scored.
 type Calibration struct {
@@ -161,7 +161,9 @@ func (h Head) Sets(
 		case Binary:
 			rows = append(rows, member(1-p, limit), member(p, limit))
 		default:
-			rows = append(rows, p-limit, p+limit)
+			scale := h.Scale(i % h.Outputs)
+			place := scale.Of(p)
+			rows = append(rows, scale.Value(place-limit), scale.Value(place+limit))
 		}
 	}
 	return columns, rows, nil

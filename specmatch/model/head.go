@@ -30,10 +30,12 @@ type Head struct {
 	// either may be empty.
 	Tasks       []string `json:"tasks,omitempty"`
 	ClassValues []string `json:"class_values,omitempty"`
-	// Mean and Std of each task of a regression convert outputs to the unit of the targets:
-	// y = Mean + Std·output. Package finetune sets them.
+	// Mean and Std of each task of a regression convert outputs to places on the task's scale:
+	// Mean + Std·output. Package finetune sets them.
 	Mean []float64 `json:"mean,omitempty"`
 	Std  []float64 `json:"std,omitempty"`
+	// Scales are the scales of the tasks of a regression; none stands for the unit of the targets.
+	Scales []Scale `json:"scales,omitempty"`
 }
 
 // Check returns an error unless the fields are consistent.
@@ -54,6 +56,14 @@ func (h Head) Check() error {
 		len(h.Mean) > 0 && (h.Kind != Regression || len(h.Mean) != h.Outputs):
 		return fmt.Errorf("specmatch: %d means and %d standard deviations for %d outputs of kind %s",
 			len(h.Mean), len(h.Std), h.Outputs, h.Kind)
+	case len(h.Scales) > 0 && (h.Kind != Regression || len(h.Scales) != h.Outputs):
+		return fmt.Errorf("specmatch: %d scales for %d outputs of kind %s",
+			len(h.Scales), h.Outputs, h.Kind)
+	}
+	for _, s := range h.Scales {
+		if err := s.Check(); err != nil {
+			return err
+		}
 	}
 	for k, s := range h.Std {
 		if m := h.Mean[k]; math.IsNaN(m) || math.IsInf(m, 0) || !(s > 0) || math.IsInf(s, 0) {
@@ -150,14 +160,4 @@ func (m *Trained) outputs(
 		s = t.Matrix(len(graphs), m.Card.Head.Outputs, mixed)
 	}
 	return activation(s).Data(), nil
-}
-
-// InUnits converts the outputs of a regression to the unit of the targets, in place.
-func (h Head) InUnits(y []float64) []float64 {
-	if len(h.Mean) > 0 {
-		for i := range y {
-			y[i] = h.Mean[i%h.Outputs] + h.Std[i%h.Outputs]*y[i]
-		}
-	}
-	return y
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/specmatch/specmatch/gnn"
@@ -41,6 +42,7 @@ type tuning struct {
 	Readout  string
 	Features []apply.Feature
 	Loss     string
+	Range    span
 	Patience int
 	Balanced bool
 	Folds    int
@@ -112,8 +114,8 @@ func (x *tuning) registerTask(f *cli.FlagSet) {
 	cli.Var(f, &x.Split, "split", setting.Text,
 		"`split` of the records: random, stratified (every class in each part), scaffold (as in the\n"+
 			"literature) or stratified-scaffold, into 80, 10 and 10 %, or a column with train, "+
-			"valid or test;\n"+
-			"auto is random for regression and stratified otherwise")
+			"valid or test\n"+
+			"(without valid or test, a ninth of train is that part); auto is random for regression and stratified otherwise")
 	cli.Var(f, &x.Folds, "folds", setting.Int(0),
 		"`number` of folds for cross-validation, divided by -split: each is the test set once, and an "+
 			"eighth\n"+
@@ -125,10 +127,44 @@ func (x *tuning) registerTask(f *cli.FlagSet) {
 		"`file` with the test set, with the columns of -in; without -valid, a ninth of -in validates")
 	f.BoolVar(&x.Balanced, "balanced", false,
 		"weigh the loss so that all classes count alike, however rare")
+	f.BoolVar(&x.Scale.Log, "log", false,
+		"fit the logarithm of the targets, which must be positive; predictions, intervals and errors "+
+			"are in\ntheir unit again, and metrics of log10 are added")
+	cli.Var(f, &x.Range, "range", parseRange,
+		"`LOW,HIGH` between which the targets lie, such as 0,100 for per cent: their log-odds are "+
+			"fitted, and\nno prediction or interval lies outside")
 	f.BoolVar(&x.Bounds, "bounds", false,
 		"accept targets such as >10 and <=0.5 as bounds: a prediction beyond one has no loss, and "+
 			"metrics\n"+
 			"skip them; otherwise they are refused")
+}
+
+// span is the value of -range.
+type span struct{ low, high float64 }
+
+// String formats the span as -range reads it.
+func (s span) String() string {
+	if s == (span{}) {
+		return ""
+	}
+	return fmt.Sprintf("%g,%g", s.low, s.high)
+}
+
+// parseRange reads the value of -range.
+func parseRange(text string) (s span, err error) {
+	if text == "" {
+		return s, nil
+	}
+	low, high, _ := strings.Cut(text, ",")
+	s.low, err = strconv.ParseFloat(strings.TrimSpace(low), 64)
+	if err == nil {
+		s.high, err = strconv.ParseFloat(strings.TrimSpace(high), 64)
+	}
+	scale := model.Scale{Low: s.low, High: s.high}
+	if err != nil || s.low == s.high || scale.Check() != nil {
+		return s, errors.New("want LOW,HIGH with LOW < HIGH, such as 0,100")
+	}
+	return s, nil
 }
 
 // registerFit adds the flags that say what the model is, and how it is fitted.
@@ -163,6 +199,8 @@ func (x *tuning) check() error {
 	switch {
 	case x.recipe.Epochs < 1:
 		return cli.Usagef("-epochs %d: want at least 1", x.recipe.Epochs)
+	case x.Scale.Log && x.Range != span{}:
+		return cli.Usagef("-log and -range are two scales of the targets: leave out one of them")
 	case x.Folds == 1:
 		return cli.Usagef("-folds 1: want at least 2, or 0 for splits by -split")
 	case x.Folds > 0 && x.Valid+x.Test != "":
@@ -247,6 +285,8 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 	switch {
 	case errors.Is(err, finetune.ErrNoTargets):
 		return cli.Usagef("-target is needed: the column of %s to predict", x.In)
+	case errors.Is(err, finetune.ErrScale):
+		return cli.Usagef("-log, -range: %w", finetune.ErrScale)
 	case errors.Is(err, finetune.ErrSeveral):
 		return cli.Usagef("-target %s: %w", strings.Join(x.Targets, ","), finetune.ErrSeveral)
 	case err != nil:
@@ -266,6 +306,8 @@ func (x *tuning) task(ctx context.Context) (finetune.Task, error) {
 		x.Task.Kind = model.Kind(x.Kind)
 	}
 	task := x.Task
+	task.Scale.Low = x.Range.low
+	task.Scale.High = x.Range.high
 	if task.Split == auto {
 		task.Split = ""
 	}
