@@ -25,11 +25,21 @@ func opener(err error, opts ...Option) backend.OpenFunc {
 		if err != nil {
 			return nil, err
 		}
-		if p == tensor.Float64 && len(opts) > 0 {
+		if p == tensor.Float64 && newOptions(opts).bf16 {
 			return nil, errors.New("cpu-bf16: bfloat16 products need the precision float32")
 		}
 		return New(p, opts...), nil
 	}
+}
+
+// Open is [New] with an error where New panics, or where the instruction set that SPECMATCH_CPU asks
+// for is missing.
+func Open(p tensor.Precision, opts ...Option) (backend.Backend, error) {
+	err := simd.LevelError()
+	if newOptions(opts).bf16 {
+		err = cmp.Or(err, simd.BF16Error())
+	}
+	return opener(err, opts...)(p)
 }
 
 // An Option changes a default of [New].
@@ -51,12 +61,17 @@ func Workers(n int) Option {
 // [simd.GemmBF16] defines the results. New panics if [simd.BF16Error] is not nil.
 func BF16() Option { return func(o *options) { o.bf16 = true } }
 
-// New opens an engine of precision p.
-func New(p tensor.Precision, opts ...Option) backend.Backend {
+func newOptions(opts []Option) options {
 	o := options{workers: runtime.GOMAXPROCS(0)}
 	for _, opt := range opts {
 		opt(&o)
 	}
+	return o
+}
+
+// New opens an engine of precision p.
+func New(p tensor.Precision, opts ...Option) backend.Backend {
+	o := newOptions(opts)
 	if p == tensor.Float64 {
 		return open(p, kernels64(), o)
 	}

@@ -20,6 +20,9 @@ type Job struct {
 	// Records say how the file is read. The model sets Want, Columns, Atoms and Vector.
 	Records records.Options
 	Model   Model
+	// Replicas compute batches at the same time as Model: the same model, each on an engine of its own.
+	// The output does not depend on how many there are.
+	Replicas []Model
 	// Strict makes the first record that cannot be used the job's error.
 	Strict bool
 	// Progress, if set, is called after every batch with the number of records that are done, and first
@@ -62,10 +65,11 @@ type Batch struct {
 	// Values are the rows of the records without an Err, row-major.
 	Values []float64
 
-	text   *[]byte // memory for a format
-	width  int     // of a row
-	number int     // of the batch in the file
-	end    int     // number of records in the file up to the end of the batch
+	text   *[]byte  // memory for a format
+	texts  [][]byte // for each file, by the format
+	width  int      // of a row
+	number int      // of the batch in the file
+	end    int      // number of records in the file up to the end of the batch
 }
 
 // Rows returns the records that could be used, and their rows.
@@ -84,60 +88,10 @@ func (b Batch) Rows() iter.Seq2[*records.Record, []float64] {
 	}
 }
 
-// A batch ends with this many records, or when its graphs have this many nodes.
-const (
-	batchRecords = 1024
-	batchNodes   = 1 << 16
-)
-
-// Stream calls emit with each batch, in the order of the file, and reuses its memory for the next.
-// An error of emit or of ctx ends it. A record whose row is not finite has an Err.
-func (j *Job) Stream(ctx context.Context, emit func(Batch) error) error {
-	b := Batch{
-		text:   new([]byte),
-		width:  len(j.Model.Columns),
-		number: j.firstBatch,
-		end:    j.Records.Skip,
-	}
-	nodes := 0
-	flush := func() error {
-		if len(b.Records) == 0 {
-			return nil
-		}
-		b.end += len(b.Records)
-		err := ctx.Err()
-		if j.Shard.Has(b.number) {
-			err = j.compute(ctx, &b)
-			if err == nil {
-				err = emit(b)
-			}
-		}
-		b.Records = b.Records[:0]
-		b.number++
-		nodes = 0
-		return err
-	}
-	options := j.Model.Reads.Options(j.Records)
-	err := records.Read(ctx, j.Path, options, func(r *records.Record) error {
-		if r.Err == nil {
-			nodes += r.Graph.Nodes()
-		} else if j.Strict {
-			return r.Err
-		}
-		b.Records = append(b.Records, r)
-		if len(b.Records) < batchRecords && nodes < batchNodes {
-			return nil
-		}
-		return flush()
-	})
-	if err != nil {
-		return err
-	}
-	return flush()
-}
-
-// compute fills in the rows of a batch.
-func (j *Job) compute(ctx context.Context, b *Batch) (err error) {
+// compute fills in the rows of a batch by a function of one of the models.
+func (j *Job) compute(
+	ctx context.Context, rows func(context.Context, []*graph.Graph) ([]float64, error), b *Batch,
+) (err error) {
 	m := &j.Model
 	var graphs []*graph.Graph
 	for _, r := range b.Records {
@@ -146,8 +100,8 @@ func (j *Job) compute(ctx context.Context, b *Batch) (err error) {
 		}
 	}
 	var y []float64
-	if m.Rows != nil && len(graphs) > 0 {
-		y, err = m.Rows(ctx, graphs)
+	if rows != nil && len(graphs) > 0 {
+		y, err = rows(ctx, graphs)
 		if err != nil {
 			return err
 		}

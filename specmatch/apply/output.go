@@ -83,7 +83,7 @@ func (j *Job) WriteFile(ctx context.Context, path string) (Result, error) {
 	resumed.Records.Skip += p.state.Passed
 	resumed.firstBatch = p.state.Batches
 	if err = w.begin(p.state.Sizes != nil || sharded); err == nil {
-		err = w.end(resumed.Stream(ctx, w.write))
+		err = w.end(resumed.stream(ctx, w.prepare, w.write))
 	}
 	switch {
 	case err == nil && sharded:
@@ -93,6 +93,8 @@ func (j *Job) WriteFile(ctx context.Context, path string) (Result, error) {
 	case errors.As(err, new(unusable)): // a restart would end the same way
 		p.journal = ""
 		err = errors.Join(err, os.RemoveAll(path+journalEnding))
+	default:
+		err = errors.Join(err, p.save())
 	}
 	w.done.Resumes = err != nil && p.journal != ""
 	return w.done, err
@@ -147,7 +149,7 @@ func (j *Job) writeTo(ctx context.Context, format format, rows, rejected io.Writ
 	if err := w.begin(false); err != nil {
 		return w.done, err
 	}
-	err := w.end(j.Stream(ctx, w.write))
+	err := w.end(j.stream(ctx, w.prepare, w.write))
 	return w.done, err
 }
 
@@ -185,6 +187,19 @@ func (w *writer) progress() {
 	}
 }
 
+// prepare encodes a batch, unless a number is too large for the format.
+func (w *writer) prepare(b *Batch) error {
+	if npy, ok := w.format.(npyFormat); ok && npy.half {
+		large := func(v float64) bool { return math.Abs(v) >= 65520 }
+		if k := slices.IndexFunc(b.Values, large); k >= 0 {
+			return fmt.Errorf("%s: %g in column %s is beyond 65504, the largest float16",
+				w.job.Path, b.Values[k], w.job.Model.Columns[k%b.width])
+		}
+	}
+	b.texts = w.format.batch(*b)
+	return nil
+}
+
 // write writes a batch.
 func (w *writer) write(b Batch) error {
 	var rejected [][]string
@@ -200,15 +215,7 @@ func (w *writer) write(b Batch) error {
 		rejected = append(rejected, []string{strconv.Itoa(r.Err.Line), r.ID, r.Err.Value, r.Err.Reason})
 	}
 	w.done.Records += len(b.Records)
-	texts := append(w.format.batch(b), csvLines(rejected...))
-	if npy, ok := w.format.(npyFormat); ok && npy.half {
-		if k := slices.IndexFunc(
-			b.Values, func(v float64) bool { return math.Abs(v) >= 65520 },
-		); k >= 0 {
-			return fmt.Errorf("%s: %g in column %s is beyond 65504, the largest float16",
-				w.job.Path, b.Values[k], w.job.Model.Columns[k%b.width])
-		}
-	}
+	texts := append(b.texts, csvLines(rejected...))
 	if w.sharded {
 		texts = append(texts, indexLine(texts))
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/tensor/files"
@@ -24,8 +25,20 @@ type partialFiles struct {
 	names   []string // when they are complete; the last is that of the rejected records
 	files   []*os.File
 	journal string // the file that keeps state; "" is none
-	state   state
+	written []written // to each file
+	state   state     // at the end of the last batch
+	saved   time.Time // when the journal was written last
 }
+
+// written is how many bytes a file has, and their sum by castagnoli.
+type written struct {
+	size int64
+	sum  uint32
+}
+
+// savePeriod is how long the journal may lag behind the files. To save after every batch takes a
+// fifth of the time of a job, and a kill loses no more than this much work.
+const savePeriod = time.Second
 
 // state says how far the files are written. It is the contents of the journal.
 type state struct {
@@ -49,22 +62,23 @@ func (s state) sum() (uint32, error) {
 	return crc32.Checksum(data, castagnoli), err
 }
 
-// summingWriter writes to a file and updates the sum of its bytes.
+// summingWriter writes to a file and counts and sums its bytes.
 type summingWriter struct {
-	file *os.File
-	sum  *uint32
+	file    *os.File
+	written *written
 }
 
 func (w summingWriter) Write(b []byte) (int, error) {
 	n, err := w.file.Write(b)
-	*w.sum = crc32.Update(*w.sum, castagnoli, b[:n])
+	w.written.size += int64(n)
+	w.written.sum = crc32.Update(w.written.sum, castagnoli, b[:n])
 	return n, err
 }
 
 // writers returns the files as writers that keep the sums up to date.
 func (p *partialFiles) writers() (writers []io.Writer) {
 	for i, f := range p.files {
-		writers = append(writers, summingWriter{f, &p.state.Sums[i]})
+		writers = append(writers, summingWriter{f, &p.written[i]})
 	}
 	return writers
 }
@@ -74,11 +88,12 @@ func (p *partialFiles) open() error {
 	if err := p.resume(); err != nil {
 		return err
 	}
-	if p.state.Sizes == nil {
-		p.state.Sums = make([]uint32, len(p.names))
-	}
 	if p.state.Done {
 		return nil
+	}
+	p.written = make([]written, len(p.names))
+	for i := range p.state.Sizes {
+		p.written[i] = written{p.state.Sizes[i], p.state.Sums[i]}
 	}
 	for i, name := range p.names {
 		f, err := os.OpenFile(name+partialEnding, os.O_CREATE|os.O_RDWR, 0o644)
@@ -86,10 +101,7 @@ func (p *partialFiles) open() error {
 			return err
 		}
 		p.files = append(p.files, f)
-		size := int64(0)
-		if p.state.Sizes != nil {
-			size = p.state.Sizes[i]
-		}
+		size := p.written[i].size
 		if err := f.Truncate(size); err != nil {
 			return err
 		}
@@ -152,24 +164,33 @@ func (p *partialFiles) note(r Result, first *dataset.SyntaxError, b Batch) error
 	p.state.First = first
 	p.state.Passed = b.end
 	p.state.Batches = b.number + 1
+	p.noteWritten()
+	if time.Since(p.saved) < savePeriod {
+		return nil
+	}
 	return p.save()
 }
 
-// save writes the journal, after the files are on the disk.
-func (p *partialFiles) save() error {
+// noteWritten notes that everything written so far belongs to whole batches.
+func (p *partialFiles) noteWritten() {
 	p.state.Sizes = nil
-	if p.journal == "" {
+	p.state.Sums = nil
+	for _, w := range p.written {
+		p.state.Sizes = append(p.state.Sizes, w.size)
+		p.state.Sums = append(p.state.Sums, w.sum)
+	}
+}
+
+// save writes the journal, after the files are on the disk. There is none before the first batch.
+func (p *partialFiles) save() error {
+	p.saved = time.Now()
+	if p.journal == "" || p.state.Sizes == nil {
 		return nil
 	}
 	for _, f := range p.files {
 		if err := f.Sync(); err != nil {
 			return err
 		}
-		size, err := f.Seek(0, io.SeekCurrent)
-		if err != nil {
-			return err
-		}
-		p.state.Sizes = append(p.state.Sizes, size)
 	}
 	return p.writeJournal()
 }
@@ -222,7 +243,8 @@ func (p *partialFiles) finish(format format, out string, columns []string) error
 // finishShard gives the files of a shard their names, and leaves the journal, which says that they
 // are complete.
 func (p *partialFiles) finishShard() error {
-	if err := p.save(); err != nil { // a shard without a batch has no sizes yet
+	p.noteWritten() // a shard without a batch has noted nothing yet
+	if err := p.save(); err != nil {
 		return err
 	}
 	for i, f := range p.files {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/backend/cpu"
 	_ "github.com/specmatch/specmatch/backend/cuda" // in builds that have it
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
@@ -254,6 +255,19 @@ func (e *Engine) Name() string {
 // Open opens the engine. The caller closes it.
 func (e *Engine) Open() (backend.Backend, error) {
 	return backend.Open(e.Name(), e.Precision)
+}
+
+// OpenOne is [Engine.Open] for one of several engines at a time, which computes with the given
+// number of threads, if it is of the CPU.
+func (e *Engine) OpenOne(threads int) (backend.Backend, error) {
+	if e.Backend != "cpu" {
+		return e.Open()
+	}
+	options := []cpu.Option{cpu.Workers(threads)}
+	if e.BF16 {
+		options = append(options, cpu.BF16())
+	}
+	return cpu.Open(e.Precision, options...)
 }
 
 func parsePrecision(s string) (tensor.Precision, error) {

@@ -7,6 +7,7 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/specmatch/apply"
 	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/specmatch/train"
 )
@@ -47,8 +48,8 @@ func setupEmbed(f *cli.FlagSet) cli.Action {
 			"the 52 descriptors, Crippen's logP and MR, and the counts or bits of Morgan "+
 			"fingerprints as in RDKit (2:2048 by default)")
 	cli.Var(f, &x.Memory, "memory", setting.Int(0),
-		"`MB` for the cache of atom environments, which makes molecules faster; vectors "+
-			"do not depend on it")
+		"`MB` for the cache of atom environments, which makes molecules faster, for all workers\n"+
+			"together; vectors do not depend on it")
 	f.Add(&x.engine)
 	return x.run
 }
@@ -60,13 +61,24 @@ func (x *embedding) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err := train.MemoryFits("remembering environments", float64(x.Memory)*(1<<20)); err != nil {
 		return cli.Usagef("-memory %d: %w", x.Memory, err)
 	}
-	opened, err := openModel(x.Model, x.engine)
+	models, err := x.openReplicas(x.engine, x.Model)
 	if err != nil {
 		return err
 	}
-	defer opened.Close()
+	defer models.Close()
+	var replicas []apply.Model
+	for _, m := range models.replicas {
+		rows, err := x.model(m[0], x.Memory<<20/len(models.replicas))
+		if err != nil {
+			return err
+		}
+		replicas = append(replicas, rows)
+	}
+	return x.output.write(ctx, "embed", replicas, stdout, stderr)
+}
 
-	m := opened.Trained
+// model returns what the job applies of a model, with a cache of the given number of bytes.
+func (x *embedding) model(m *model.Trained, cache int) (rows apply.Model, err error) {
 	switch encoder := m.Card.Encoder; {
 	case x.Readout != readoutAuto && x.Readout != readoutOwn:
 		m, err = m.WithReadout(gnn.Readout(x.Readout))
@@ -74,11 +86,11 @@ func (x *embedding) run(ctx context.Context, stdout, stderr io.Writer) error {
 		m, err = m.WithReadout(gnn.ReadoutAll)
 	}
 	if err != nil {
-		return cli.Usagef("-readout: %w", err)
+		return rows, cli.Usagef("-readout: %w", err)
 	}
-	rows, err := apply.Features(m.Remembering(x.Memory<<20), x.Features...)
+	rows, err = apply.Features(m.Remembering(cache), x.Features...)
 	if err != nil {
-		return cli.Usagef("-features: %s: %w", x.Model, err)
+		return rows, cli.Usagef("-features: %s: %w", x.Model, err)
 	}
-	return x.output.write(ctx, "embed", rows, stdout, stderr)
+	return rows, nil
 }

@@ -490,7 +490,7 @@ func TestGoesOn(t *testing.T) {
 			graphs += len(all)
 			return y, nil
 		}
-		err = o.write(ctx, "count", m, io.Discard, &e)
+		err = o.write(ctx, "count", []apply.Model{m}, io.Discard, &e)
 		return e.String(), err
 	}
 	for _, ending := range []string{".npy", ".csv", ".parquet"} {

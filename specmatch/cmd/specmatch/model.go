@@ -30,6 +30,11 @@ type modelOnEngine struct {
 
 // openModel reads a model file once, or the encoder in this program. The caller closes the model.
 func openModel(path string, e cli.Engine) (*modelOnEngine, error) {
+	return openModelOn(path, e.Open)
+}
+
+// openModelOn is [openModel] with a function that opens the engine.
+func openModelOn(path string, open func() (backend.Backend, error)) (*modelOnEngine, error) {
 	var source io.Reader = bytes.NewReader(pretrained.Model)
 	if path != builtin {
 		file, err := os.Open(path)
@@ -39,7 +44,7 @@ func openModel(path string, e cli.Engine) (*modelOnEngine, error) {
 		defer file.Close()
 		source = file
 	}
-	be, err := e.Open()
+	be, err := open()
 	if err != nil {
 		return nil, err
 	}

@@ -23,13 +23,14 @@ const stdio = "-"
 
 // output is where embed and predict write their rows: -out and the flags that go with it.
 type output struct {
-	Out    string
-	Format string // of standard output
-	Strict bool
-	Half   bool
-	Shard  shard.Shard
-	Join   bool
-	Keep   []string
+	Out     string
+	Format  string // of standard output
+	Strict  bool
+	Half    bool
+	Shard   shard.Shard
+	Join    bool
+	Keep    []string
+	Workers int
 
 	input  *input
 	models func() []string // paths of the models that are read
@@ -57,6 +58,9 @@ func (o *output) Register(f *cli.FlagSet) {
 		"join the shards that the same command wrote with -shard; nothing is computed")
 	cli.Var(f, &o.Keep, "keep", setting.List(setting.Text),
 		"`columns` A,B or keys of the records to copy after the id, in a .csv")
+	cli.Var(f, &o.Workers, "workers", setting.Int(0),
+		"`number` of batches that are computed at the same time, each on one thread of the CPU; 0 is one "+
+			"for\neach core; the output does not depend on it")
 	f.Check(o.check)
 }
 
@@ -119,8 +123,9 @@ var runFiles = []string{
 
 // write sends the records of the input through a model, and writes a row for each.
 func (o *output) write(
-	ctx context.Context, label string, m apply.Model, stdout, stderr io.Writer,
+	ctx context.Context, label string, models []apply.Model, stdout, stderr io.Writer,
 ) error {
+	m := models[0]
 	// The engine holds most of the heap and reuses it for the next batch. More garbage next to it
 	// would double the memory and gain nothing.
 	defer debug.SetGCPercent(debug.SetGCPercent(5))
@@ -134,14 +139,15 @@ func (o *output) write(
 	count := bar.Skip // for the records of earlier starts
 	shown := 0
 	job := apply.Job{
-		Path:    o.input.In,
-		Records: options,
-		Model:   m,
-		Strict:  o.Strict,
-		Half:    o.Half,
-		Keep:    len(o.Keep),
-		Written: o.observe,
-		Shard:   o.Shard,
+		Path:     o.input.In,
+		Records:  options,
+		Model:    m,
+		Replicas: models[1:],
+		Strict:   o.Strict,
+		Half:     o.Half,
+		Keep:     len(o.Keep),
+		Written:  o.observe,
+		Shard:    o.Shard,
 		Progress: func(done int) {
 			count(done - shown)
 			count = bar.Add

@@ -74,37 +74,35 @@ func (x *prediction) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if x.Join {
 		return x.output.collect(ctx, stdout)
 	}
-	var models []*model.Trained
-	for _, path := range x.Models {
-		m, err := openModel(path, x.engine)
-		if err != nil {
-			return err
-		}
-		defer m.Close()
-		if m.Card.Head == nil {
-			return fmt.Errorf("%s: is an encoder without a head: embed takes it, and finetune makes a "+
-				"model that predicts of it", path)
-		}
-		models = append(models, m.Trained)
-		if !apply.Alike(models[0].Card, m.Card) {
-			return cli.Usagef("-model: %s and %s predict different things, or from different features",
-				x.Models[0], path)
-		}
-		x.Ignore = append(x.Ignore, m.Card.Head.Tasks...)
-	}
-	rows, err := apply.Predictor(models...)
-	if err == nil && (x.Level > 0 || x.Distance) {
-		rows, err = apply.Sure(models[0], x.Level, x.Distance)
-	}
+	opened, err := x.openReplicas(x.engine, x.Models...)
 	if err != nil {
-		return fmt.Errorf("%s: %w", x.Models[0], err)
+		return err
+	}
+	defer opened.Close()
+	models := opened.replicas[0]
+	if err := x.checkModels(models); err != nil {
+		return err
+	}
+	var replicas []apply.Model
+	for _, models := range opened.replicas {
+		for k, m := range models {
+			models[k] = m.Remembering(apply.Memory / len(opened.opened))
+		}
+		rows, err := apply.Predictor(models...)
+		if err == nil && (x.Level > 0 || x.Distance) {
+			rows, err = apply.Sure(models[0], x.Level, x.Distance)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", x.Models[0], err)
+		}
+		replicas = append(replicas, rows)
 	}
 
 	scorer, err := x.newScorer(ctx, *models[0].Card.Head)
 	if err != nil {
 		return err
 	}
-	if err := x.output.write(ctx, "predict", rows, stdout, stderr); err != nil {
+	if err := x.output.write(ctx, "predict", replicas, stdout, stderr); err != nil {
 		return err
 	}
 	if scorer != nil {
@@ -119,7 +117,23 @@ func (x *prediction) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if x.Explain == "" {
 		return nil
 	}
-	return x.explain(ctx, models[0], rows)
+	return x.explain(ctx, models[0], replicas[0])
+}
+
+// checkModels returns an error unless the models predict, and the same things from the same features.
+func (x *prediction) checkModels(models []*model.Trained) error {
+	for i, m := range models {
+		if m.Card.Head == nil {
+			return fmt.Errorf("%s: is an encoder without a head: embed takes it, and finetune makes a "+
+				"model that predicts of it", x.Models[i])
+		}
+		if !apply.Alike(models[0].Card, m.Card) {
+			return cli.Usagef("-model: %s and %s predict different things, or from different features",
+				x.Models[0], x.Models[i])
+		}
+		x.Ignore = append(x.Ignore, m.Card.Head.Tasks...)
+	}
+	return nil
 }
 
 // explain reads the file again, and writes what each node contributes.

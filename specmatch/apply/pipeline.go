@@ -1,0 +1,193 @@
+package apply
+
+import (
+	"context"
+	"sync"
+
+	"github.com/specmatch/specmatch/gnn/dataset/records"
+	"github.com/specmatch/specmatch/gnn/graph"
+)
+
+// A batch ends with this many records, or when its graphs have this many nodes.
+const (
+	batchRecords = 1024
+	batchNodes   = 1 << 16
+)
+
+// Stream calls emit with each batch, in the order of the file, and reuses its memory for a later
+// one. An error of emit or of ctx ends it. A record whose row is not finite has an Err. Batches are
+// computed on a goroutine for each model; emit is called on the caller's.
+func (j *Job) Stream(ctx context.Context, emit func(Batch) error) error {
+	return j.stream(ctx, func(*Batch) error { return nil }, emit)
+}
+
+// stream is [Job.Stream] with a function that prepares each batch for emit, on the goroutine that
+// computed it.
+func (j *Job) stream(
+	ctx context.Context, prepare func(*Batch) error, emit func(Batch) error,
+) error {
+	ctx, cancel := context.WithCancel(ctx)
+	p := j.startPipeline(ctx, prepare, emit)
+	defer p.close()
+	defer cancel()
+
+	b := p.next()
+	b.number = j.firstBatch
+	b.end = j.Records.Skip
+	flush := func() error {
+		if len(b.Records) == 0 {
+			return nil
+		}
+		b.end += len(b.Records)
+		number, end := b.number, b.end
+		if j.Shard.Has(number) {
+			if err := p.add(b); err != nil {
+				return err
+			}
+			b = p.next()
+		}
+		b.restart(number+1, end)
+		return ctx.Err()
+	}
+	nodes := 0
+	options := j.Model.Reads.Options(j.Records)
+	err := records.Read(ctx, j.Path, options, func(r *records.Record) error {
+		if r.Err == nil {
+			nodes += r.Graph.Nodes()
+		} else if j.Strict {
+			return r.Err
+		}
+		b.Records = append(b.Records, r)
+		if len(b.Records) < batchRecords && nodes < batchNodes {
+			return nil
+		}
+		nodes = 0
+		return flush()
+	})
+	if err == nil {
+		err = flush()
+	}
+	// Batches before a bad record are complete.
+	if drainErr := p.drain(); drainErr != nil {
+		err = drainErr
+	}
+	return err
+}
+
+// pipeline computes batches on several goroutines, and emits them in order.
+type pipeline struct {
+	ctx     context.Context
+	job     *Job
+	prepare func(*Batch) error
+	emit    func(Batch) error
+
+	work    chan *batchInWork
+	workers sync.WaitGroup
+	queue   []*batchInWork // being computed, in order
+	limit   int            // of queue
+	free    []*batchInWork
+}
+
+// batchInWork is a batch whose Values are computed when done is closed.
+type batchInWork struct {
+	Batch
+	err  error
+	done chan struct{}
+}
+
+// startPipeline starts a goroutine for each model. The caller closes the pipeline, after ctx is
+// cancelled.
+func (j *Job) startPipeline(
+	ctx context.Context, prepare func(*Batch) error, emit func(Batch) error,
+) *pipeline {
+	models := append([]Model{j.Model}, j.Replicas...)
+	p := &pipeline{
+		ctx:     ctx,
+		job:     j,
+		prepare: prepare,
+		emit:    emit,
+		limit:   len(models) + 1, // one that waits, so that no worker does
+	}
+	p.work = make(chan *batchInWork, p.limit)
+	for _, m := range models {
+		p.workers.Go(func() { p.compute(m.Rows) })
+	}
+	return p
+}
+
+// compute computes batches with one model until there are no more.
+func (p *pipeline) compute(rows func(context.Context, []*graph.Graph) ([]float64, error)) {
+	for b := range p.work {
+		b.err = p.ctx.Err()
+		if b.err == nil {
+			b.err = p.job.compute(p.ctx, rows, &b.Batch)
+		}
+		if b.err == nil {
+			b.err = p.prepare(&b.Batch)
+		}
+		close(b.done)
+	}
+}
+
+// next returns an empty batch.
+func (p *pipeline) next() *batchInWork {
+	if n := len(p.free); n > 0 {
+		b := p.free[n-1]
+		p.free = p.free[:n-1]
+		return b
+	}
+	return &batchInWork{Batch: Batch{text: new([]byte), width: len(p.job.Model.Columns)}}
+}
+
+// restart empties the batch, which is the next one after end records of the file.
+func (b *batchInWork) restart(number, end int) {
+	b.Records = b.Records[:0]
+	b.number = number
+	b.end = end
+}
+
+// add gives a batch to the workers. It first emits the oldest one if enough are being computed.
+func (p *pipeline) add(b *batchInWork) error {
+	if len(p.queue) == p.limit {
+		if err := p.emitOldest(); err != nil {
+			return err
+		}
+	}
+	b.done = make(chan struct{})
+	p.queue = append(p.queue, b)
+	p.work <- b
+	return nil
+}
+
+// emitOldest waits for the oldest batch and emits it. An error drops the batches behind it.
+func (p *pipeline) emitOldest() error {
+	b := p.queue[0]
+	p.queue = p.queue[1:]
+	<-b.done
+	err := b.err
+	if err == nil {
+		err = p.emit(b.Batch)
+	}
+	if err != nil {
+		p.queue = nil
+		return err
+	}
+	p.free = append(p.free, b)
+	return nil
+}
+
+// drain emits all batches, up to the first error.
+func (p *pipeline) drain() error {
+	for len(p.queue) > 0 {
+		if err := p.emitOldest(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close ends the workers.
+func (p *pipeline) close() {
+	close(p.work)
+	p.workers.Wait()
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"runtime"
+
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/model"
+)
+
+// replicas are copies of some models, each copy on engines of its own, so that several batches can
+// be computed at the same time.
+type replicas struct {
+	replicas [][]*model.Trained // [copies][models]
+	opened   []*modelOnEngine
+}
+
+// openReplicas opens a copy of the models for each worker. The caller closes them.
+func (o *output) openReplicas(e cli.Engine, paths ...string) (*replicas, error) {
+	cores := runtime.GOMAXPROCS(0)
+	workers := o.Workers
+	if workers == 0 {
+		workers = cores
+	}
+	if e.Backend != "cpu" { // one engine has the whole device
+		workers = 1
+	}
+	open := func() (backend.Backend, error) { return e.OpenOne(max(1, cores/workers)) }
+	r := new(replicas)
+	for range workers {
+		var models []*model.Trained
+		for _, path := range paths {
+			m, err := openModelOn(path, open)
+			if err != nil {
+				r.Close()
+				return nil, err
+			}
+			r.opened = append(r.opened, m)
+			models = append(models, m.Trained)
+		}
+		r.replicas = append(r.replicas, models)
+	}
+	return r, nil
+}
+
+// Close frees the engines, and with them the models.
+func (r *replicas) Close() {
+	for _, m := range r.opened {
+		m.Close()
+	}
+}
