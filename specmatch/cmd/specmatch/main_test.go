@@ -1236,18 +1236,22 @@ func TestHelp(t *testing.T) {
 
 // TestReadme runs the page: its files, its commands in order, and its Python.
 func TestReadme(t *testing.T) {
-	page := read(t, "README.md")
+	page := read(t, "README.md") + read(t, "guide.md")
 	t.Chdir(t.TempDir())
 	files := regexp.MustCompile("(?s)`([a-z]+\\.(?:csv|jsonl))`:\n\n```[a-z]+\n(.*?)```").FindAllStringSubmatch(page, -1)
 	for _, f := range files {
 		write(t, f[1], f[2])
 	}
+	write(t, "volumes.csv", scaleTable())
 	ran := 0
-	for _, m := range regexp.MustCompile(`(?m)^\$ specmatch (.*)$`).FindAllStringSubmatch(page, -1) {
-		must(t, m[1])
+	for _, m := range regexp.MustCompile(`(?m)^\$ specmatch (.*)$((?:\n[^$`+"`"+`\n].*)*)`).FindAllStringSubmatch(page, -1) {
+		stdout := must(t, m[1])
+		if printed := strings.TrimSpace(m[2]); printed != "" && strings.TrimSpace(stdout[:strings.Index(stdout+"\nlogS", "\nlogS")]) != printed {
+			t.Errorf("%s prints\n%sand the page says\n%s", m[1], stdout, printed)
+		}
 		ran++
 	}
-	if len(files) != 3 || ran < 11 {
+	if len(files) != 3 || ran < 20 {
 		t.Errorf("%d files and %d commands", len(files), ran)
 	}
 	if got := read(t, "predictions.csv.rejected.csv"); !strings.Contains(got, "26,wrong,C1CC") {
@@ -1256,7 +1260,7 @@ func TestReadme(t *testing.T) {
 	python := cmp.Or(os.Getenv("PYTHON"), "python3")
 	t.Run("from Python", func(t *testing.T) {
 		_, scripts, _ := strings.Cut(page, "From NetworkX or PyTorch Geometric:\n")
-		scripts, _, _ = strings.Cut(scripts, "A table of edges")
+		scripts, _, _ = strings.Cut(scripts, "### Graphs as a table")
 		const before = `
 import types, networkx, torch
 graphs = [networkx.cycle_graph(5)]
@@ -1287,7 +1291,7 @@ data = [types.SimpleNamespace(num_nodes=2, edge_index=torch.tensor([[0, 1], [1, 
 		}
 	})
 	t.Run("Python", func(t *testing.T) {
-		_, script, _ := strings.Cut(page, "## In Python\n\n```python\n")
+		_, script, _ := strings.Cut(page, "names and shapes:\n\n```python\n")
 		script, _, _ = strings.Cut(script, "```")
 		if err := exec.Command(python, "-c", "import numpy, pandas, safetensors.torch").Run(); err != nil {
 			t.Skipf("the page's Python is not run: %s has no numpy, pandas, safetensors or torch; the variable PYTHON may name one that has", python)

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write reference.md anew")
+
+// described is a flag as the command flags prints it.
+type described struct {
+	Name, Type, Usage string
+	Default           any
+}
+
+// reference is the text of reference.md.
+func reference(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("# Reference\n\n*Reference page: every flag of every command.* It is generated: " +
+		"`go test ./specmatch/cmd/specmatch -run TestReference -update` writes it.\n" +
+		"The [guide](guide.md) says what to use them for.\n")
+	for _, c := range commands {
+		stdout, _, err := invoke(t.Context(), "flags "+c.Name)
+		if err != nil {
+			t.Fatalf("flags %s: %v", c.Name, err)
+		}
+		var flags []described
+		if err := json.Unmarshal([]byte(stdout), &flags); err != nil {
+			t.Fatalf("flags %s: %v", c.Name, err)
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n", c.Name, oneLine(c.Synopsis))
+		if len(flags) == 0 {
+			continue
+		}
+		b.WriteString("\n| flag | default | meaning |\n| --- | --- | --- |\n")
+		for _, f := range flags {
+			fmt.Fprintf(&b, "| `-%s` | %s | %s |\n", f.Name, defaultText(f.Default), cell(f.Usage))
+		}
+	}
+	return b.String()
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// cell is a text in a cell of a table of Markdown.
+func cell(text string) string {
+	return strings.NewReplacer("|", `\|`, "<", "&lt;", "*", `\*`).Replace(oneLine(text))
+}
+
+// defaultText is a default as a flag takes it; nothing stands for none.
+func defaultText(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return ""
+	case []any:
+		var words []string
+		for _, word := range v {
+			words = append(words, fmt.Sprint(word))
+		}
+		return "`" + strings.Join(words, ",") + "`"
+	}
+	if text := fmt.Sprint(value); text != "" {
+		return "`" + text + "`"
+	}
+	return ""
+}
+
+// TestReference: reference.md has the flags of the program.
+func TestReference(t *testing.T) {
+	want := reference(t)
+	if *update {
+		if err := os.WriteFile("reference.md", []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := read(t, "reference.md"); got != want {
+		t.Error("reference.md is not what the flags are: go test ./specmatch/cmd/specmatch -run TestReference -update")
+	}
+}
+
+// The pages that a user reads first, and the words that they do not use, with those that they use.
+var (
+	plainPages = []string{"README.md", "guide.md"}
+	germanisms = map[string]string{
+		`\bdivisions?\b`:              "split",
+		`\byes-or-no\b`:               "binary",
+		`\bleft out\b`:                "dropped, skipped or excluded",
+		`\btakes? up\b|\bgoes on\b`:   "resumes",
+		`\bbroken off\b`:              "interrupted",
+		`\b(is|are) (ahead|behind)\b`: "better, worse",
+		`\bbeside\b`:                  "next to, with, and",
+		`\bHow (sure|often) [a-z ]+,`: "a sentence with its subject first",
+		`(?m)(^|[.:] )Of [^.,]+, `:    "For …, or a sentence with its subject first",
+		`\bshares?\b of a (job|run)`:  "shard",
+		`\bmemory of environments\b`:  "cache of atom environments",
+	}
+)
+
+// maxWords bounds a sentence of a plain page.
+const maxWords = 30
+
+// TestPlainPages: the start page and the guide have short sentences, and none of the words above.
+func TestPlainPages(t *testing.T) {
+	for _, page := range plainPages {
+		text := prose(read(t, page))
+		for pattern, instead := range germanisms {
+			if found := regexp.MustCompile(pattern).FindString(text); found != "" {
+				t.Errorf("%s: %q; write %s", page, found, instead)
+			}
+		}
+		for _, sentence := range sentences(text) {
+			if n := len(strings.Fields(sentence)); n > maxWords {
+				t.Errorf("%s: a sentence of %d words: %s", page, n, sentence)
+			}
+		}
+	}
+	if n := len(sentences(prose("One. Two `a. b` and\nthree: four? Five\n\n- Six\n- Seven, e.g. eight\n\n```\ncode. more\n```\n| a. b | c |\n"))); n != 5 {
+		t.Errorf("%d sentences in the sample, want 5", n)
+	}
+}
+
+var (
+	codeBlocks = regexp.MustCompile("(?s)```.*?```")
+	inlineCode = regexp.MustCompile("`[^`]*`")
+	links      = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	tableRows  = regexp.MustCompile(`(?m)^\|.*$`)
+	listItems  = regexp.MustCompile(`(?m)^ *(-|\d+\.) `)
+	abbreviate = regexp.MustCompile(`\b(e\.g|i\.e|et al)\.`)
+)
+
+// prose is a page without code, tables, headings and the targets of links. An item of a list is a paragraph.
+func prose(page string) string {
+	page = codeBlocks.ReplaceAllString(page, "\n\n")
+	page = inlineCode.ReplaceAllString(page, "CODE")
+	page = links.ReplaceAllString(page, "$1")
+	page = tableRows.ReplaceAllString(page, "\n")
+	page = listItems.ReplaceAllString(page, "\n\n")
+	return abbreviate.ReplaceAllString(page, "$1")
+}
+
+// sentences splits prose at the ends of sentences and of paragraphs.
+func sentences(text string) (list []string) {
+	for paragraph := range strings.SplitSeq(text, "\n\n") {
+		for _, s := range regexp.MustCompile(`[.?!]\s+`).Split(oneLine(paragraph), -1) {
+			if s = strings.Trim(s, " *#"); s != "" {
+				list = append(list, s)
+			}
+		}
+	}
+	return list
+}
