@@ -41,7 +41,8 @@ def build(platform, out):
         backend.wheel(platform, program, out)
         (out / f"{name}.cdx.json").write_text(sbom(platform, program), "utf-8")
         files = {program.name: program.read_bytes(), "LICENSE": (backend.ROOT / "LICENSE").read_bytes(), "NOTICES": backend.notices(platform).encode(),
-                 "README.md": (backend.ROOT / "specmatch/cmd/specmatch/README.md").read_bytes()}
+                 **{page: (backend.ROOT / "specmatch/cmd/specmatch" / page).read_bytes()
+                    for page in ("README.md", "guide.md", "reference.md", "evidence.md")}}
     if platform[0] != "windows":
         return backend.archive(out / f"{name}.tar.gz", {f"{name}/{n}": data for n, data in files.items()})
     with zipfile.ZipFile(out / f"{name}.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as z:

@@ -86,7 +86,7 @@ func TestReference(t *testing.T) {
 
 // The pages that a user reads first, and the words that they do not use, with those that they use.
 var (
-	plainPages = []string{"README.md", "guide.md"}
+	plainPages = []string{"README.md", "guide.md", "../../../README.md"}
 	germanisms = map[string]string{
 		`\bdivisions?\b`:              "split",
 		`\byes-or-no\b`:               "binary",
@@ -122,6 +122,33 @@ func TestPlainPages(t *testing.T) {
 	}
 	if n := len(sentences(prose("One. Two `a. b` and\nthree: four? Five\n\n- Six\n- Seven, e.g. eight\n\n```\ncode. more\n```\n| a. b | c |\n"))); n != 5 {
 		t.Errorf("%d sentences in the sample, want 5", n)
+	}
+}
+
+// TestFrontPage: the commands of the repository's README give the predictions that it prints.
+func TestFrontPage(t *testing.T) {
+	page := read(t, "../../../README.md")
+	table := read(t, "../../../testdata/molecules.csv")
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("testdata", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, "testdata/molecules.csv", table)
+	commands := regexp.MustCompile(`(?m)^\$ specmatch (.*)$`).FindAllStringSubmatch(page, -1)
+	for _, c := range commands {
+		must(t, c[1])
+	}
+	_, printed, _ := strings.Cut(page, "```\nid,logS,logS_std\n")
+	printed, _, _ = strings.Cut(printed, "```")
+	var got strings.Builder
+	for _, row := range readCSV(t, "predictions.csv")[1:3] {
+		var mean, spread float64
+		fmt.Sscan(row[1], &mean)
+		fmt.Sscan(row[2], &spread)
+		fmt.Fprintf(&got, "%s,%.2f,%.2f\n", row[0], mean, spread)
+	}
+	if len(commands) != 2 || got.String() != printed {
+		t.Errorf("%d commands predict\n%sand the page has\n%s", len(commands), got.String(), printed)
 	}
 }
 
