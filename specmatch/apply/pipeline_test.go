@@ -55,7 +55,7 @@ func sizes(wait func()) apply.Model {
 func TestReplicas(t *testing.T) {
 	dir := t.TempDir()
 	input := filepath.Join(dir, "m.csv")
-	if err := os.WriteFile(input, []byte(chains(9000)), 0o644); err != nil {
+	if err := os.WriteFile(input, []byte(chains(25000)), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	var busy, mostBusy atomic.Int32
