@@ -119,8 +119,8 @@ func (outcomes results) seconds(s sheet, set, method, protocol string) float64 {
 	var guesses []float64
 	for _, neighbour := range s.rows {
 		for _, place := range s.sets {
-			if x := measured(set, neighbour.method) * measured(place, method) / measured(place, neighbour.method); x > 0 &&
-				!math.IsInf(x, 0) {
+			ratio := measured(place, method) / measured(place, neighbour.method)
+			if x := measured(set, neighbour.method) * ratio; x > 0 && !math.IsInf(x, 0) {
 				guesses = append(guesses, x)
 			}
 		}

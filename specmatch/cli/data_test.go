@@ -109,7 +109,7 @@ func TestDataOpen(t *testing.T) {
 	}
 	// A folder without a name is a mistake, not a wish for the embedded set.
 	var usage *cli.UsageError
-	if _, _, err := open(t, t.Context(), "", "-data", dir); !errors.As(err, &usage) || !strings.Contains(err.Error(), "there are LETTER") {
+	if _, _, err := open(t, t.Context(), "", "-data", dir); !errors.As(err, &usage) || !strings.Contains(err.Error(), "it holds LETTER") {
 		t.Errorf("-data without -dataset: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

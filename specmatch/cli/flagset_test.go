@@ -162,10 +162,10 @@ func TestRoundedProducts(t *testing.T) {
 		t.Errorf("the engine opens with %v", err)
 	}
 	for args, want := range map[string]string{
-		"-tf32":                                  "-tf32 is for -backend cuda; cpu has no such products",
-		"-tf32 -backend cuda -precision float64": "-tf32 is for -precision float32",
-		"-bf16 -backend cuda":                    "-bf16 is for -backend cpu; cuda has no such products",
-		"-bf16 -precision float64":               "-bf16 is for -precision float32",
+		"-tf32":                                  "-tf32 needs -backend cuda, not cpu",
+		"-tf32 -backend cuda -precision float64": "-tf32 needs -precision float32",
+		"-bf16 -backend cuda":                    "-bf16 needs -backend cpu, not cuda",
+		"-bf16 -precision float64":               "-bf16 needs -precision float32",
 	} {
 		var usage *cli.UsageError
 		if _, _, err := parse(strings.Fields(args)...); !errors.As(err, &usage) || err.Error() != want {
@@ -243,20 +243,20 @@ func Example() {
 	//   go run ./experiments/unsupervised -seeds 3
 	//
 	// Flags:
-	//   -batch batch
-	// 	graphs in a batch, at least 2: for contrastive losses each is the others' negative
+	//   -batch size
+	// 	batch size, at least 2; contrastive losses use the other graphs of a batch as negatives
 	// 	default: 128
 	//   -epochs epochs
-	// 	epochs to train
+	// 	number of training epochs
 	// 	default: 20
-	//   -first-seed first
-	// 	the first of the seeds
+	//   -first-seed seed
+	// 	first seed
 	// 	default: 0
 	//   -lr rate
 	// 	learning rate of Adam
 	// 	default: 0.01
 	//   -seeds N
-	// 	number N of independent runs, with consecutive seeds
+	// 	number N of independent runs with consecutive seeds
 	// 	default: 5
 }
 

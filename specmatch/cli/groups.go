@@ -19,24 +19,23 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// Data is what to train on: -dataset and -data.
+// Data holds the flags -dataset and -data, and on request -node-features.
 type Data struct {
 	Datasets []string // none is the embedded synthetic set
 	Dir      string
 	// NodeFeatures is the default of -node-features; "" has no such flag and is FeaturesAuto.
 	NodeFeatures dataset.NodeFeatures
 
-	flags *FlagSet // records what is read
+	flags *FlagSet // records the sums of the files read
 }
 
 func (d *Data) Register(f *FlagSet) {
 	d.flags = f
 	Var(f, &d.Datasets, "dataset", setting.List(setting.Text),
-		"data sets `A,B`, spelled as TUDataset does, as in MUTAG,NCI1, or files of graphs with a "+
-			"class\n"+
-			"each, as in graphs.jsonl or edges.csv; none is the embedded synthetic set")
+		"data sets `A,B`: names of the TUDataset collection, such as MUTAG,NCI1, or files of graphs with\n"+
+			"classes, such as graphs.jsonl or edges.csv; by default the embedded synthetic set")
 	Var(f, &d.Dir, "data", setting.Text,
-		"`DIR` with the data sets: DIR/NAME.zip, DIR/NAME/, or DIR/NAME of a file")
+		"folder `DIR` with the data sets: DIR/NAME.zip, DIR/NAME/ or the file DIR/NAME")
 	features := func(choices ...string) setting.Parser[dataset.NodeFeatures] {
 		return func(s string) (dataset.NodeFeatures, error) {
 			s, err := setting.OneOf(choices...)(s)
@@ -47,20 +46,17 @@ func (d *Data) Register(f *FlagSet) {
 	case "":
 	case dataset.FeaturesLabels:
 		Var(f, &d.NodeFeatures, "node-features", features("labels", "onehot"),
-			"`what` nodes are told apart by: their labels, or, as onehot, attributes that are one-hot")
+			"node `features`: labels, or onehot for one-hot attributes")
 	default:
 		Var(f, &d.NodeFeatures, "node-features", features("auto", "labels", "both", "onehot", "degrees"),
-			"`what` nodes have as features: labels, both labels and attributes, attributes that are "+
-				"one-hot as labels (onehot),\n"+
-				"degrees: labels, and degrees where there are none, or auto: labels, and "+
-				"attributes where there are none")
+			"node `features`: labels; both (labels and attributes); onehot (one-hot attributes as labels);\n"+
+				"degrees (labels, or degrees if there are none); auto (labels, or attributes if there are none)")
 	}
 	f.Grows("dataset")
 	f.Free("data") // the contents of the files are compared instead
 }
 
-// Open is [Data.Read], but for -collect, which reads no data: the sets then have
-// their names alone.
+// Open calls [Data.Read]. With -collect it reads nothing and returns sets that have only a name.
 func (d *Data) Open(ctx context.Context, stderr io.Writer) (sets []*dataset.Dataset, err error) {
 	if !d.flags.Collecting() || len(d.Datasets) == 0 {
 		return d.Read(ctx, stderr)
@@ -71,27 +67,22 @@ func (d *Data) Open(ctx context.Context, stderr io.Writer) (sets []*dataset.Data
 	return sets, nil
 }
 
-// Read reads the data sets, or makes the embedded one if none is named. A line
-// on stderr says what the features of nodes are, and what is left out.
+// Read reads the data sets, or makes the embedded one if none is named. It writes a line per set
+// to stderr: the node features, and what was dropped.
 func (d *Data) Read(ctx context.Context, stderr io.Writer) ([]*dataset.Dataset, error) {
 	switch {
 	case len(d.Datasets) == 0 && d.Dir == "":
 		ds, err := dataset.Motifs(dataset.MotifConfig{})
 		return []*dataset.Dataset{ds}, err
 	case len(d.Datasets) == 0:
-		there, err := dataset.List(d.Dir)
+		names, err := dataset.List(d.Dir)
 		if err != nil {
 			return nil, err
 		}
-		return nil, Usagef(
-			"-data %s without -dataset: want the names of sets in it (there are %s), or neither for "+
-				"the embedded synthetic set",
-			d.Dir,
-			cmp.Or(strings.Join(there, ", "), "none"),
-		)
+		return nil, Usagef("-data %s needs -dataset: it holds %s; without both, the embedded synthetic set is used",
+			d.Dir, cmp.Or(strings.Join(names, ", "), "no data sets"))
 	case d.Dir == "":
-		return nil, Usagef("-dataset needs -data: the folder with NAME.zip or NAME/ (see " +
-			"experiments/datasets for how to get them)")
+		return nil, Usagef("-dataset needs -data: the folder with NAME.zip or NAME/ (experiments/datasets fetches them)")
 	}
 	var sets []*dataset.Dataset
 	for _, name := range d.Datasets {
@@ -110,22 +101,15 @@ func (d *Data) Read(ctx context.Context, stderr io.Writer) ([]*dataset.Dataset, 
 		fmt.Fprintln(stderr, ds.Summary())
 		ds.Sums = sums
 		if n := ds.Directed(); n > 0 {
-			fmt.Fprintf(
-				stderr,
-				"%s: %d of %d graphs are directed, an edge of theirs being listed in "+
-					"one direction only\n",
-				name,
-				n,
-				len(ds.Graphs),
-			)
+			fmt.Fprintf(stderr, "%s: %d of %d graphs are directed: an edge is listed in one direction only\n",
+				name, n, len(ds.Graphs))
 		}
 		if f := d.flags.Lookup("folds"); f != nil {
 			folds, _ := strconv.Atoi(f.Value.String())
 			if class, n := dataset.SmallestClass(ds.Labels()); n < folds { // scikit-learn warns, too
 				fmt.Fprintf(
 					stderr,
-					"%s: a class has fewer graphs than there are folds, class %d only %d for %d "+
-						"folds: not every fold tests it, or trains on it\n",
+					"%s: class %d has only %d graphs for %d folds: some folds lack it in training or test\n",
 					name, ds.ClassValues[class], n, folds,
 				)
 			}
@@ -135,7 +119,7 @@ func (d *Data) Read(ctx context.Context, stderr io.Writer) ([]*dataset.Dataset, 
 	return sets, nil
 }
 
-// Recipe is how to train: -epochs, -batch, -lr, -seeds and -first-seed.
+// Recipe holds the training flags -epochs, -batch, -lr, -seeds and -first-seed.
 type Recipe struct {
 	Epochs    int
 	Batch     int
@@ -145,38 +129,42 @@ type Recipe struct {
 }
 
 func (r *Recipe) Register(f *FlagSet) {
-	Var(f, &r.Epochs, "epochs", setting.Int(0), "`epochs` to train")
-	Var(f, &r.Batch, "batch", setting.Int(2),
-		"graphs in a `batch`, at least 2: for contrastive losses each is the others' negative")
-	Var(f, &r.LR, "lr", setting.Positive, "learning `rate` of Adam")
+	r.RegisterTraining(f)
 	r.RegisterSeeds(f)
 }
 
-// RegisterSeeds registers -seeds and -first-seed alone, for experiments that train in
-// no epochs.
+// RegisterTraining registers -epochs, -batch and -lr.
+func (r *Recipe) RegisterTraining(f *FlagSet) {
+	Var(f, &r.Epochs, "epochs", setting.Int(0), "number of training `epochs`")
+	Var(f, &r.Batch, "batch", setting.Int(2),
+		"batch `size`, at least 2; contrastive losses use the other graphs of a batch as negatives")
+	Var(f, &r.LR, "lr", setting.Positive, "learning `rate` of Adam")
+}
+
+// RegisterSeeds registers -seeds and -first-seed, for experiments without epochs.
 func (r *Recipe) RegisterSeeds(f *FlagSet) {
-	Var(f, &r.Seeds, "seeds", setting.Int(1), "number `N` of independent runs, with consecutive seeds")
-	Var(f, &r.FirstSeed, "first-seed", setting.Int(0), "the `first` of the seeds")
+	Var(f, &r.Seeds, "seeds", setting.Int(1), "number `N` of independent runs with consecutive seeds")
+	Var(f, &r.FirstSeed, "first-seed", setting.Int(0), "first `seed`")
 	f.GrowsRange("first-seed", "seeds")
 	f.Check(func() error {
 		switch {
 		case r.Seeds > maxSeeds:
 			return Usagef("-seeds %d: want at most %d", r.Seeds, maxSeeds)
 		case r.FirstSeed > math.MaxInt-r.Seeds:
-			return Usagef("-first-seed %d -seeds %d: the last seed would not fit in %d bits",
+			return Usagef("-first-seed %d -seeds %d: the last seed does not fit in %d bits",
 				r.FirstSeed, r.Seeds, strconv.IntSize)
 		}
 		return nil
 	})
 }
 
-// maxSeeds bounds the number of seeds, because each takes memory before it runs.
+// maxSeeds is the largest number of seeds: each takes memory before it runs.
 const maxSeeds = 10_000
 
-// Protocol is how to evaluate: -protocol and -folds.
+// Protocol holds the evaluation flags -protocol and -folds.
 type Protocol struct {
 	Protocols []string
-	Choices   []string // what the experiment knows; not a flag
+	Choices   []string // the protocols that the experiment offers; not a flag
 	Folds     int      // of the outer cross-validation; 0 becomes 10
 }
 
@@ -186,11 +174,11 @@ func (p *Protocol) Register(f *FlagSet) {
 	}
 	Var(f, &p.Protocols, "protocol", setting.List(setting.OneOf(p.Choices...)),
 		"evaluation `protocols`, one row of results each: "+strings.Join(p.Choices, ","))
-	Var(f, &p.Folds, "folds", setting.Int(2), "outer `folds` of the evaluation")
+	Var(f, &p.Folds, "folds", setting.Int(2), "number of outer `folds` of the evaluation")
 }
 
-// Engine is what to compute with: -backend and -precision, or else the
-// environment's SPECMATCH_BACKEND and SPECMATCH_PRECISION, and -tf32 or -bf16.
+// Engine holds the engine flags -backend, -precision, -tf32 and -bf16. The environment variables
+// SPECMATCH_BACKEND and SPECMATCH_PRECISION are the defaults of the first two.
 type Engine struct {
 	Backend   string // "" becomes "cpu"
 	Precision tensor.Precision
@@ -203,16 +191,16 @@ func (e *Engine) Register(f *FlagSet) {
 		e.Backend = "cpu"
 	}
 	Var(f, &e.Backend, "backend", setting.OneOf(engines()...),
-		"`engine` to compute with: cpu or cuda (built with -tags cuda)")
+		"compute `engine`: cpu, or cuda in builds with -tags cuda")
 	f.Env("backend", "SPECMATCH_BACKEND")
 	Var(f, &e.Precision, "precision", parsePrecision,
 		"floating-point `format` of the engine: float32 or float64")
 	f.Env("precision", "SPECMATCH_PRECISION")
 	f.BoolVar(&e.TF32, "tf32", e.TF32,
-		"let cuda round the inputs of float32 products to 10 bits of fraction, for speed")
+		"let cuda round the inputs of float32 products to TF32 (10 mantissa bits), for speed")
 	f.BoolVar(&e.BF16, "bf16", e.BF16,
-		"let cpu round the inputs of float32 products to bfloat16, 7 bits of fraction, for speed;\n"+
-			"for processors with AVX512_BF16")
+		"let cpu round the inputs of float32 products to bfloat16 (7 mantissa bits), for speed;\n"+
+			"needs a processor with AVX512_BF16")
 	f.Check(func() error {
 		for _, x := range []struct {
 			name, engine string
@@ -221,18 +209,17 @@ func (e *Engine) Register(f *FlagSet) {
 			switch {
 			case !x.on:
 			case e.Backend != x.engine:
-				return Usagef("%s is for -backend %s; %s has no such products",
-					x.name, x.engine, e.Backend)
+				return Usagef("%s needs -backend %s, not %s", x.name, x.engine, e.Backend)
 			case e.Precision != tensor.Float32:
-				return Usagef("%s is for -precision float32", x.name)
+				return Usagef("%s needs -precision float32", x.name)
 			}
 		}
 		return nil
 	})
 }
 
-// engines returns the choices of -backend: cpu; cuda in any build, because its error
-// says what to do; and cuda's emulator if the build has it.
+// engines returns the choices of -backend: cpu; cuda in every build, because its error explains
+// how to get it; and cuda's emulator if the build has it.
 func engines() []string {
 	names := []string{"cpu", "cuda"}
 	if emulator := "cuda-emulator"; slices.Contains(backend.Names(), emulator) {
@@ -241,7 +228,7 @@ func engines() []string {
 	return names
 }
 
-// Name returns the engine's name: that of the backend, with its products.
+// Name returns the engine's name for [backend.Open], such as "cuda-tf32".
 func (e *Engine) Name() string {
 	switch {
 	case e.TF32:

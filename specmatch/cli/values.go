@@ -13,21 +13,21 @@ import (
 	"strings"
 )
 
-// A role says what happens to a flag when a run is resumed.
+// role is the treatment of a flag when a run is resumed.
 type role int
 
 const (
 	fixed role = iota // results depend on it: it must not change
 	list              // new entries are added to the run's
 	free              // no result depends on it
-	once              // free, and the run's value is not taken over
+	once              // free, and not inherited from the run
 )
 
-// Grows marks flags with lists, such as -method, each of whose entries has its own
-// results. Entries that are new when a run is resumed are added to the run's.
+// Grows marks list flags, such as -method, whose entries have separate results. When a run is
+// resumed, new entries are added to the run's.
 func (f *FlagSet) Grows(names ...string) { f.mark(list, names) }
 
-// Free marks flags without influence on results, such as where files lie.
+// Free marks flags that results do not depend on, such as paths.
 func (f *FlagSet) Free(names ...string) { f.mark(free, names) }
 
 func (f *FlagSet) mark(r role, names []string) {
@@ -36,32 +36,32 @@ func (f *FlagSet) mark(r role, names []string) {
 	}
 }
 
-// Once marks flags without influence on results that say what this start does: a
-// resumed run does not take over their values.
+// Once marks flags that results do not depend on and that concern a single start: a resumed run
+// does not inherit their values.
 func (f *FlagSet) Once(names ...string) { f.mark(once, names) }
 
-// GrowsRange marks two flags that together are a range of whole numbers: the first
-// one and the count.
+// GrowsRange marks two flags that together form a range of whole numbers: the first one and the
+// count. When a run is resumed, the range may grow.
 func (f *FlagSet) GrowsRange(first, count string) {
 	f.first = first
 	f.count = count
 }
 
-// Merge sets the flags for going on with a run that had the flags was: those that are
-// not given get the run's values, and lists and ranges that are given are added to
-// the run's, which come first. With taken, an earlier call has merged another run, and
-// the values so far come first. name is the run's, for errors. What the run has counts as given
-// afterwards, so that the next run can add to its lists and seeds.
+// Merge sets the flags to resume a run that had the flags previous. A flag that is not given gets
+// the run's value. Lists and ranges that are given are added to the run's, which come first. If
+// merged is true, an earlier call has merged another run, and the present values come first. Errors
+// mention the run's name. Afterwards the run's flags count as given, so that the next run can add to
+// its lists and seeds.
 func (f *FlagSet) Merge(
-	name string, was map[string]json.RawMessage, given map[string]bool, taken bool,
+	name string, previous map[string]json.RawMessage, given map[string]bool, merged bool,
 ) error {
-	was = f.renamed(was)
-	if err := f.addRange(name, was, given); err != nil {
+	previous = f.renamed(previous)
+	if err := f.addRange(name, previous, given); err != nil {
 		return err
 	}
 	var err error
 	f.VisitAll(func(fl *flag.Flag) {
-		old, ok := was[fl.Name]
+		old, ok := previous[fl.Name]
 		role := f.roles[fl.Name]
 		if !ok || err != nil || role == once || fl.Name == f.first || fl.Name == f.count {
 			return
@@ -70,54 +70,54 @@ func (f *FlagSet) Merge(
 			err = f.setTo(fl, elements(old))
 			return
 		}
-		// an empty list is the synthetic set, which has no name to add to
-		if role != list || len(elements(old)) == 0 {
+		union := elements(old)
+		// An empty list is the synthetic set, which has no name to add to.
+		if role != list || len(union) == 0 {
 			return
 		}
-		both := elements(old)
 		added := elements(Resolved(fl))
-		if taken {
-			both, added = added, both
+		if merged {
+			union, added = added, union
 		}
 		for _, x := range added {
-			if !slices.Contains(both, x) {
-				both = append(both, x)
+			if !slices.Contains(union, x) {
+				union = append(union, x)
 			}
 		}
-		err = f.setTo(fl, both)
+		err = f.setTo(fl, union)
 	})
-	for name := range was {
+	for name := range previous {
 		given[name] = true
 	}
 	return err
 }
 
-// addRange sets the range of seeds to the union of the run's and the given one.
-func (f *FlagSet) addRange(dir string, was map[string]json.RawMessage, given map[string]bool) error {
+// addRange sets the range of seeds to the union of the run's range and the given one.
+func (f *FlagSet) addRange(dir string, previous map[string]json.RawMessage, given map[string]bool) error {
 	if f.first == "" {
 		return nil
 	}
-	old, ok := f.rangeOf(was)
+	old, ok := f.rangeOf(previous)
 	if !ok {
 		return nil
 	}
-	now, _ := f.rangeOf(f.All())
+	current, _ := f.rangeOf(f.All())
 	if !given[f.first] {
-		now.first = old.first
+		current.first = old.first
 	}
 	if !given[f.count] {
-		now.n = old.n
+		current.n = old.n
 	}
-	lo, hi := min(old.first, now.first), max(old.end(), now.end())
-	if max(old.first, now.first) > min(old.end(), now.end()) {
-		return Usagef("-%s %d -%s %d: the run in %s has the seeds %d to %d, and there would be a gap "+
-			"between; want -%s %d -%s %d for all",
-			f.first, now.first, f.count, now.n, dir, old.first, old.end()-1, f.first, lo, f.count, hi-lo)
+	lo, hi := min(old.first, current.first), max(old.end(), current.end())
+	if max(old.first, current.first) > min(old.end(), current.end()) {
+		return Usagef("-%s %d -%s %d leaves a gap: the run in %s has the seeds %d to %d; "+
+			"want -%s %d -%s %d for all",
+			f.first, current.first, f.count, current.n, dir, old.first, old.end()-1, f.first, lo, f.count, hi-lo)
 	}
 	return errors.Join(f.Set(f.first, strconv.Itoa(lo)), f.Set(f.count, strconv.Itoa(hi-lo)))
 }
 
-// interval is the whole numbers first … first+n-1.
+// interval is the range of whole numbers first … first+n-1.
 type interval struct{ first, n int }
 
 func (r interval) end() int {
@@ -132,8 +132,8 @@ func (f *FlagSet) rangeOf(values map[string]json.RawMessage) (r interval, ok boo
 	return r, err == nil
 }
 
-// setTo sets a flag to the elements of an earlier value. A value without elements,
-// such as that of -out if it was not given, is left out.
+// setTo sets a flag to the elements of an earlier value. It skips a value without elements, such as
+// that of -out if it was not given.
 func (f *FlagSet) setTo(fl *flag.Flag, elements []string) error {
 	text := strings.Join(elements, ",")
 	if text == "" {
@@ -145,30 +145,35 @@ func (f *FlagSet) setTo(fl *flag.Flag, elements []string) error {
 	return nil
 }
 
-// Compare returns an error that names the first flag that prevents a run with the
-// flags was from being resumed with those of f: one that results depend on and that
-// differs, a list that lacks an entry, one that f does not know, or one that was
-// lacks and that does not have its default in f. Flags that mayDiffer prevent nothing.
-func (f *FlagSet) Compare(was map[string]json.RawMessage, mayDiffer ...string) (err error) {
-	was = f.renamed(was)
-	now := f.All()
-	all := maps.Clone(now)
-	maps.Copy(all, was)
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		old, known := was[name]
-		v, ok := now[name]
+// Compare returns an error unless a run with the flags previous can be resumed with the flags of f.
+// The error names the first flag that prevents it: a flag that results depend on and that differs, a
+// list that lacks an entry, a flag that f does not have, or a new flag whose value in f is not the
+// default. Flags in mayDiffer are not compared.
+func (f *FlagSet) Compare(previous map[string]json.RawMessage, mayDiffer ...string) (err error) {
+	previous = f.renamed(previous)
+	current := f.All()
+	names := map[string]bool{}
+	for name := range previous {
+		names[name] = true
+	}
+	for name := range current {
+		names[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		old, recorded := previous[name]
+		v, ok := current[name]
 		switch r := f.roles[name]; {
 		case slices.Contains(mayDiffer, name):
 		case !ok:
 			return fmt.Errorf("-%s was %s, and this version has no such flag", name, Show(old))
 		case r == free || r == once:
 		case name == f.first || name == f.count:
-			a, _ := f.rangeOf(was)
-			if b, ok := f.rangeOf(now); !ok || b.first > a.first || b.end() < a.end() {
+			a, _ := f.rangeOf(previous)
+			if b, ok := f.rangeOf(current); !ok || b.first > a.first || b.end() < a.end() {
 				return fmt.Errorf("the seeds were %d to %d, now they are %d to %d",
 					a.first, a.end()-1, b.first, b.end()-1)
 			}
-		case !known:
+		case !recorded:
 			if fl := f.Lookup(name); fl.Value.String() != fl.DefValue {
 				return fmt.Errorf("-%s was unknown, now it is %s", name, Show(v))
 			}
@@ -187,13 +192,13 @@ func (f *FlagSet) Compare(was map[string]json.RawMessage, mayDiffer ...string) (
 
 // All returns the values of all flags by name, see [Resolved].
 func (f *FlagSet) All() map[string]json.RawMessage {
-	all := map[string]json.RawMessage{}
-	f.VisitAll(func(fl *flag.Flag) { all[fl.Name] = Resolved(fl) })
-	return all
+	values := map[string]json.RawMessage{}
+	f.VisitAll(func(fl *flag.Flag) { values[fl.Name] = Resolved(fl) })
+	return values
 }
 
-// Resolved encodes a flag's value as its type, as in 128 or ["MUTAG"], unless the
-// type names itself, as in "float32".
+// Resolved encodes a flag's value as JSON of its type, such as 128 or ["MUTAG"], or as the text of
+// its String method, such as "float32".
 func Resolved(fl *flag.Flag) json.RawMessage {
 	var v any = fl.Value.String()
 	if g, ok := fl.Value.(flag.Getter); ok {
@@ -207,14 +212,14 @@ func Resolved(fl *flag.Flag) json.RawMessage {
 		}
 	}
 	data, err := json.Marshal(v)
-	if err != nil { // JSON has no NaN, so its text must do
+	if err != nil { // NaN, which JSON lacks, becomes a text
 		data, _ = json.Marshal(fl.Value.String())
 	}
 	return data
 }
 
-// elements returns a value encoded by [Resolved] as the command line would have it,
-// entry by entry if it is a list. An empty value has no elements.
+// elements returns the command-line texts of a value encoded by [Resolved]: one for each entry of a
+// list, none for an empty value.
 func elements(v json.RawMessage) []string {
 	var x any
 	d := json.NewDecoder(bytes.NewReader(v))
@@ -222,19 +227,18 @@ func elements(v json.RawMessage) []string {
 	if d.Decode(&x) != nil || x == nil || x == "" {
 		return nil
 	}
-	many, ok := x.([]any)
+	entries, ok := x.([]any)
 	if !ok {
-		many = []any{x}
+		entries = []any{x}
 	}
-	var out []string
-	for _, e := range many {
-		out = append(out, fmt.Sprint(e))
+	var texts []string
+	for _, e := range entries {
+		texts = append(texts, fmt.Sprint(e))
 	}
-	return out
+	return texts
 }
 
-// Show returns a value encoded by [Resolved] as the command line would have it, "none" if
-// it is empty.
+// Show returns the command-line text of a value encoded by [Resolved], "none" if it is empty.
 func Show(v json.RawMessage) string {
 	if e := elements(v); len(e) > 0 {
 		return strings.Join(e, ",")

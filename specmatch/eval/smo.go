@@ -376,13 +376,11 @@ func (s *smo) logBar(t int, wasBound bool) {
 func (s *smo) doShrink() bool {
 	gmax := math.Inf(-1)
 	fmin := math.Inf(1)
-	up := s.up[:s.active]
-	low := s.low[:s.active]
 	for t, f := range s.f[:s.active] {
-		if v := f + up[t]; v > gmax {
+		if v := f + s.up[t]; v > gmax {
 			gmax = v
 		}
-		if low[t] == 2 && f < fmin {
+		if s.low[t] == 2 && f < fmin {
 			fmin = f
 		}
 	}

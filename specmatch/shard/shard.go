@@ -1,4 +1,4 @@
-// Package shard names the shards of a job that several processes share: shard I of N.
+// Package shard names the shards of a job that several processes split: shard I of N.
 package shard
 
 import (
@@ -10,10 +10,14 @@ import (
 	"strings"
 )
 
-// Shard is share I, from 0, of N.
+// Shard is shard I, from 0, of N. The zero Shard is the whole job.
 type Shard struct{ I, N int }
 
-// String returns i/n, or nothing for the zero Shard.
+// Usage explains the values auto and auto/n of a flag that [Parse] reads.
+const Usage = "auto takes i and n from SLURM_ARRAY_TASK_ID and SLURM_ARRAY_TASK_COUNT,\n" +
+	"auto/n takes i from SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX"
+
+// String returns i/n, or "" for the zero Shard.
 func (s Shard) String() string {
 	if s.N == 0 {
 		return ""
@@ -21,10 +25,10 @@ func (s Shard) String() string {
 	return fmt.Sprintf("%d/%d", s.I, s.N)
 }
 
-// Has reports whether the k-th of things that belong together falls to the share.
+// Has reports whether the k-th item of the job belongs to the shard.
 func (s Shard) Has(k int) bool { return s.N == 0 || k%s.N == s.I }
 
-// Parse reads i/n, auto, or auto/n.
+// Parse parses i/n, auto or auto/n, see [Usage].
 func Parse(text string) (s Shard, err error) {
 	i, n, hasCount := strings.Cut(text, "/")
 	if i == "auto" {
@@ -39,7 +43,7 @@ func Parse(text string) (s Shard, err error) {
 	a, errI := strconv.Atoi(i)
 	b, errN := strconv.Atoi(n)
 	if errI != nil || errN != nil || a < 0 || a >= b {
-		return s, fmt.Errorf("share %q of %q: want i/n with i from 0 to n-1, as in 0/8, or auto", i, n)
+		return s, fmt.Errorf("shard %q of %q: want i/n with i from 0 to n-1, such as 0/8, or auto", i, n)
 	}
 	return Shard{a, b}, nil
 }

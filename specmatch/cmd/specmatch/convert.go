@@ -25,21 +25,19 @@ type conversion struct {
 func setupConvert(f *cli.FlagSet) cli.Action {
 	x := new(conversion)
 	cli.Var(f, &x.In, "in", setting.Text,
-		"`file` with a state_dict of PyTorch: .pth, as torch.save writes it, or .safetensors;\n"+
-			"pretrained copies the encoder of molecules in this program")
+		"`file` with a PyTorch state_dict: .pth from torch.save, or .safetensors;\n"+
+			"pretrained copies the built-in encoder for molecules")
 	cli.Var(f, &x.Like, "like", setting.Text,
-		"model `file` whose weights are replaced, such as one that train wrote and PyTorch trained "+
-			"on;\n"+
-			"without it, the weights are those of a GNN of Hu et al. or GraphCL, for molecules or "+
-			"proteins")
+		"model `file` with the architecture, such as one from train that PyTorch trained further;\n"+
+			"by default the weights are of a GNN of Hu et al. or GraphCL, for molecules or proteins")
 	cli.Var(f, &x.Out, "out", setting.Text, "model `file` to write: .safetensors")
 	f.Add(&x.engine)
 	f.Check(func() error {
 		switch {
 		case x.In == "":
-			return cli.Usagef("-in is needed: a .pth or .safetensors file that PyTorch has written")
+			return cli.Usagef("-in is needed: a .pth or .safetensors file from PyTorch")
 		case x.In == builtin && x.Like != "":
-			return cli.Usagef("-in %s is a model: leave out -like", builtin)
+			return cli.Usagef("-in %s is a complete model: drop -like", builtin)
 		case !strings.HasSuffix(x.Out, ".safetensors"):
 			return cli.Usagef("-out %q: want a name that ends in .safetensors", x.Out)
 		}
@@ -78,12 +76,12 @@ func (x *conversion) run(ctx context.Context, stdout, _ io.Writer) error {
 	return err
 }
 
-// open returns the model of -like, or one of Hu et al., with the weights of -in.
+// open returns the model with the weights of -in, and the architecture of -like or of Hu et al.
 func (x *conversion) open(be backend.Backend) (*model.Trained, error) {
 	if x.Like == "" {
 		m, err := model.OpenHu(x.In, be)
 		if errors.Is(err, model.ErrNotHu) {
-			err = fmt.Errorf("%w; -like names a model of another kind", err)
+			err = fmt.Errorf("%w; give a model of the same architecture with -like", err)
 		}
 		return m, err
 	}

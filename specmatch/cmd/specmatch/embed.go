@@ -34,22 +34,18 @@ func setupEmbed(f *cli.FlagSet) cli.Action {
 	x.output.models = func() []string { return []string{x.Model} }
 	f.Add(&x.input, &x.output)
 	cli.Var(f, &x.Model, "model", setting.Text,
-		"model `file`, such as train or finetune writes, whose encoder is used;\n"+
-			"pretrained is the encoder of molecules in this program")
+		"model `file` with the encoder, from train or finetune; pretrained is the built-in encoder for molecules")
 	cli.Var(f, &x.Readout, "readout", readoutOf(readoutAuto, readoutOwn),
-		"`LAYERS:KINDS` of a vector, such as all:sum,mean,max, last:sum or 1,3:max: the layers that "+
-			"are read,\n"+
-			"and how their nodes are pooled; own is the readout of the encoder; auto is "+
-			"all:sum,mean,max for\n"+
-			"molecules and own for graphs, unless the model file has another")
+		"`readout` LAYERS:KINDS of the vectors, such as all:sum,mean,max, last:sum or 1,3:max: the layers to\n"+
+			"read and how to pool their nodes; own is the encoder's readout; auto is the readout in the\n"+
+			"model file, or else all:sum,mean,max for molecules and own for graphs")
 	cli.Var(f, &x.Features, "features", setting.List(apply.ParseFeature),
-		"`features A,B` of molecules that are concatenated to a vector: "+apply.FeatureWords+
-			",\n"+
-			"the 52 descriptors, Crippen's logP and MR, and the counts or bits of Morgan "+
-			"fingerprints as in RDKit (2:2048 by default)")
+		"`features A,B` of molecules to concatenate into a vector:\n"+apply.FeatureWords+",\n"+
+			"that is the 52 descriptors, Crippen's logP and MR, and Morgan counts or bits as in RDKit\n"+
+			"(2:2048 by default)")
 	cli.Var(f, &x.Memory, "memory", setting.Int(0),
-		"`MB` for the cache of atom environments, which makes molecules faster, for all workers\n"+
-			"together; vectors do not depend on it")
+		"`MB` of memory for the cache of atom environments, for all workers together, which speeds up molecules;\n"+
+			"vectors do not change")
 	f.Add(&x.engine)
 	return x.run
 }
@@ -58,7 +54,7 @@ func (x *embedding) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if x.Join {
 		return x.output.collect(ctx, stdout)
 	}
-	if err := train.MemoryFits("remembering environments", float64(x.Memory)*(1<<20)); err != nil {
+	if err := train.MemoryFits("the cache of atom environments", float64(x.Memory)*(1<<20)); err != nil {
 		return cli.Usagef("-memory %d: %w", x.Memory, err)
 	}
 	models, err := x.openReplicas(x.engine, x.Model)

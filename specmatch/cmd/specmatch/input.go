@@ -21,39 +21,36 @@ import (
 
 const formatParquet = "parquet"
 
-// input is the file to read, and the flags that say how.
+// input holds the input file and the flags that say how to read it.
 type input struct {
 	In, Format, SMILES, ID string
 	Attributes, Ignore     []string
 	Standard               feature.Standardisation // of molecules
 
-	reading records.Reading // what was used of the file
+	reading records.Reading // the columns or keys that were used
 	stdin   io.Reader       // os.Stdin if nil
 }
 
 func (file *input) Register(f *cli.FlagSet) {
 	cli.Var(f, &file.In, "in", setting.Text,
-		"`file` to read: .csv, .tsv, .smi, .sdf, .jsonl or .graphml, each also packed by gzip or "+
-			"zstd,\n"+
-			".parquet, or TUDataset's .zip or folder; - is standard input")
-	cli.Var(f, &file.Format, "format", setting.OneOf(append(records.Formats, formatParquet)...),
-		"`format` of the file, if its name does not tell: "+strings.Join(records.Formats, ", ")+", "+
-			formatParquet)
+		"input `file`: .csv, .tsv, .smi, .sdf, .jsonl or .graphml, also compressed by gzip or zstd; .parquet;\n"+
+			"or a .zip or folder of TUDataset; - is standard input")
+	formats := append(records.Formats, formatParquet)
+	cli.Var(f, &file.Format, "format", setting.OneOf(formats...),
+		"file `format`, if the file name does not show it: "+strings.Join(formats, ", "))
 	cli.Var(f, &file.SMILES, "smiles-column", setting.Text,
-		"`column` of SMILES in a table of molecules; by default smiles, in upper or lower case,\n"+
-			"or else the only column whose name contains that")
+		"`column` with SMILES in a table of molecules; by default smiles, in upper or lower case,\n"+
+			"or else the only column whose name contains smiles")
 	cli.Var(f, &file.ID, "id", setting.Text,
-		"`column`, key or property with the ids of the records (_Name is the title of an SD file);\n"+
-			"by default they are numbered from 1")
+		"`column`, key or property with the record ids (_Name is the title in an SD file);\n"+
+			"by default records are numbered from 1")
 	cli.Var(f, &file.Attributes, "attributes", setting.List(setting.Text),
-		"`columns` A,B of a table of edges, or keys of GraphML, that are node attributes; by default "+
-			"those\n"+
-			"that the model names, or else those whose name begins with attribute")
+		"`columns` A,B of a table of edges, or GraphML keys, with node attributes; by default those in\n"+
+			"the model, or else those whose names begin with attribute")
 	cli.Var(f, &file.Ignore, "ignore", setting.List(setting.Text),
-		"`columns` or keys A,B to skip although their names sound like a part of a graph, such as weight")
+		"`columns` or keys A,B to skip although their names look like part of a graph, such as weight")
 	f.BoolVar(&file.Standard.LargestFragment, "largest-fragment", false,
-		"keep only the largest fragment of a molecule, organic ones first, which removes the "+
-			"counter-ions of salts")
+		"keep only the largest fragment of a molecule, preferring organic ones; this removes counter-ions")
 	f.BoolVar(&file.Standard.Neutralise, "neutralise", false,
 		"neutralise charges that hydrogens can balance, such as those of acids and amines")
 	f.Check(func() error {
@@ -65,21 +62,19 @@ func (file *input) Register(f *cli.FlagSet) {
 		case file.Format == "":
 			file.Format = records.CSV
 		case file.Format == formatParquet:
-			return cli.Usagef(
-				"-in - -format parquet: a Parquet file is read from its end; give its name",
-			)
+			return cli.Usagef("-in - -format parquet: Parquet cannot be read from standard input; give its name")
 		}
 		return nil
 	})
 }
 
-// isParquet reports whether the file is in the Parquet format, by -format or by its name.
+// isParquet reports whether -format or the file name says Parquet.
 func (file *input) isParquet() bool {
 	return file.Format == formatParquet ||
 		file.Format == "" && strings.HasSuffix(strings.ToLower(file.In), ".parquet")
 }
 
-// options returns the options for one reading of the file.
+// options returns the options to read the file once.
 func (file *input) options() (records.Options, error) {
 	o := records.Options{
 		Format:     file.Format,
@@ -104,7 +99,7 @@ func (file *input) options() (records.Options, error) {
 	return o, nil
 }
 
-// sum returns the SHA-256 of the file, "" if it is no regular file, and notes it in flags, if any.
+// sum returns the SHA-256 of the file, "" if it is no regular file, and records it in flags unless nil.
 func (file *input) sum(ctx context.Context, flags *cli.FlagSet) (string, error) {
 	if info, err := os.Stat(file.In); err != nil || !info.Mode().IsRegular() {
 		return "", nil
@@ -116,7 +111,8 @@ func (file *input) sum(ctx context.Context, flags *cli.FlagSet) (string, error) 
 	return sum, err
 }
 
-// describeTable says what of the file was used and what was rejected, and notes its sum in the data set.
+// describeTable prints which columns were used and how many records were rejected. It records the
+// file's sum in the data set.
 func (file *input) describeTable(t *records.Table, sum string, stderr io.Writer) {
 	fmt.Fprintf(stderr, "%s: %v\n", file.In, t.Reading)
 	if n := len(t.Rejected); n > 0 {
@@ -129,7 +125,7 @@ func (file *input) describeTable(t *records.Table, sum string, stderr io.Writer)
 	}
 }
 
-// describe says what of the file was used, and which columns the model was trained on, if they differ.
+// describe prints which columns were used, and those that the model was trained on if they differ.
 func (file *input) describe(trained string, stderr io.Writer) {
 	fmt.Fprintf(stderr, "%s: %v\n", file.In, file.reading)
 	if features := file.reading.Features(); trained != "" && features != "" && features != trained {
@@ -137,7 +133,7 @@ func (file *input) describe(trained string, stderr io.Writer) {
 	}
 }
 
-// molecules reports whether the file has molecules, from its beginning.
+// molecules reports whether the first record of the file is a molecule.
 func (file *input) molecules() bool {
 	if file.In == "" || file.In == stdio {
 		return slices.Contains([]string{"", records.CSV, records.SMI, records.SDF}, file.Format)

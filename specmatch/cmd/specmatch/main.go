@@ -14,9 +14,8 @@
 //	specmatch datasets list -data DIR
 //	specmatch doctor
 //
-// The page of package gnn/dataset says which files it reads. Failures end it with
-// status 1, mistakes in its flags with 2, Ctrl-C with 130; what was interrupted goes
-// on when the same command is given again.
+// Package gnn/dataset documents the input files. The exit status is 1 for failures, 2 for mistakes
+// in the flags and 130 for Ctrl-C. The same command resumes an interrupted one.
 package main
 
 import (
@@ -35,7 +34,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	return commands.Run(
 		ctx,
 		"specmatch",
-		"Trains, embeds, fine-tunes and predicts on graphs and molecules of your own.",
+		"Trains encoders on your graphs and molecules, embeds, fine-tunes and predicts.",
 		args,
 		stdout,
 		stderr,
@@ -46,8 +45,8 @@ var commands = append(cli.Commands{
 	{
 		Name:  "train",
 		Setup: setupTrain,
-		Synopsis: "Trains an encoder on graphs or molecules without labels, and leaves a model file,\n" +
-			"RUN/model.safetensors, that embed and finetune read.",
+		Synopsis: "Trains an encoder on graphs or molecules without labels. Writes a model file for embed\n" +
+			"and finetune, RUN/model.safetensors.",
 		Examples: []string{
 			"-in molecules.csv -out RUN", "-in graphs.jsonl -method graphcl -epochs 40 -out RUN",
 		},
@@ -55,8 +54,8 @@ var commands = append(cli.Commands{
 	{
 		Name:  "embed",
 		Setup: setupEmbed,
-		Synopsis: "Turns graphs or molecules into vectors. It streams, so that a file may be larger\n" +
-			"than memory. Records that cannot be read are listed in OUT.rejected.csv.",
+		Synopsis: "Turns graphs or molecules into vectors. Streams the input, so a file may be larger\n" +
+			"than memory. Lists records that cannot be read in OUT.rejected.csv.",
 		Examples: []string{
 			"-in molecules.csv -out vectors.npy", "-in graphs.jsonl -model RUN/model.safetensors -out -",
 		},
@@ -64,9 +63,9 @@ var commands = append(cli.Commands{
 	{
 		Name:  "finetune",
 		Setup: setupFinetune,
-		Synopsis: "Fits a model that predicts to records with targets: classes, yes-or-no tasks, or\n" +
-			"numbers. It leaves RUN/model-SEED.safetensors, RUN/test-SEED.csv with predictions\n" +
-			"of the test records, and RUN/results.md.",
+		Synopsis: "Fits a predictive model to records with targets: classes, binary tasks or regression.\n" +
+			"Writes the models RUN/model-SEED.safetensors, predictions for the test records\n" +
+			"RUN/test-SEED.csv, and RUN/results.md.",
 		Examples: []string{
 			"-in molecules.csv -target solubility -out RUN",
 			"-in graphs.jsonl -target class -kind classes -model MODEL -out RUN",
@@ -75,17 +74,16 @@ var commands = append(cli.Commands{
 	{
 		Name:  "predict",
 		Setup: setupPredict,
-		Synopsis: "Predicts for new records by a model that finetune has left; by several, it gives\n" +
+		Synopsis: "Predicts the targets of new records with a model from finetune, or with several:\n" +
 			"their mean and standard deviation.",
 		Examples: []string{"-in new.csv -model RUN/model-0.safetensors -out predictions.csv"},
 	},
 	{
 		Name:  "convert",
 		Setup: setupConvert,
-		Synopsis: "Makes a model file of weights of PyTorch: of a GNN of Hu et al. or GraphCL, or of " +
-			"the\n" +
-			"model of another file. A pickle is never run. A model file needs no converting for\n" +
-			"the way back: it is a state_dict.",
+		Synopsis: "Converts PyTorch weights to a model file: a GNN of Hu et al. or GraphCL, or any model\n" +
+			"that -like names. Never runs a pickle. PyTorch reads model files without conversion:\n" +
+			"they are state_dicts.",
 		Examples: []string{
 			"-in weights.pth -out model.safetensors",
 			"-in weights.safetensors -like RUN/model.safetensors -out model.safetensors",
@@ -94,14 +92,14 @@ var commands = append(cli.Commands{
 	{
 		Name:     "inspect",
 		Setup:    setupInspect,
-		Synopsis: "Says what a model file is, was trained on, and expects.",
+		Synopsis: "Describes a model file: its architecture, training data and expected input.",
 		Examples: []string{"", "-model RUN/model.safetensors"},
 	},
 	{
 		Name:  "report",
 		Setup: setupReport,
-		Synopsis: "Makes one page of run directories, of this tool or of the experiments: tables with\n" +
-			"paired differences, seeds, curves, settings, costs.",
+		Synopsis: "Summarises run directories, of this tool or of the experiments, on one page: tables\n" +
+			"with paired differences, seeds, curves, settings and costs.",
 		Examples: []string{
 			"-in runs/a,runs/b -out report.html", "-in runs/a -against graphcl -out tables.tex",
 		},
@@ -109,13 +107,13 @@ var commands = append(cli.Commands{
 	{
 		Name:     "compare",
 		Setup:    setupCompare,
-		Synopsis: "Sets two runs side by side: settings, paired differences, units that changed.",
+		Synopsis: "Compares two runs: settings, paired differences and units that changed.",
 		Examples: []string{"-in runs/a,runs/b"},
 	},
 	{
 		Name:     "sweep",
 		Setup:    setupSweep,
-		Synopsis: "Runs an experiment with many settings, on this machine or as a job array of Slurm.",
+		Synopsis: "Runs an experiment with many settings, on this machine or as a Slurm job array.",
 		Examples: []string{
 			"-in sweep.txt -out runs/sweep", "-in sweep.txt -out runs/sweep -slurm -time 60 -memory 2G",
 		},
@@ -123,7 +121,7 @@ var commands = append(cli.Commands{
 	{
 		Name:     "sweep status",
 		Setup:    setupStatus,
-		Synopsis: "Says what a sweep has finished.",
+		Synopsis: "Prints the progress of a sweep.",
 		Examples: []string{"-out runs/sweep"},
 	},
 	{

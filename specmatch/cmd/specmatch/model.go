@@ -18,7 +18,7 @@ import (
 	"github.com/specmatch/specmatch/tensor/files"
 )
 
-// builtin is the value of -model that names the encoder in this program.
+// builtin is the value of -model that stands for the encoder in this program.
 const builtin = "pretrained"
 
 // modelOnEngine is a model that was read from a file onto an engine of its own.
@@ -28,7 +28,7 @@ type modelOnEngine struct {
 	be  backend.Backend
 }
 
-// openModel reads a model file once, or the encoder in this program. The caller closes the model.
+// openModel reads a model file, in one pass, or the built-in encoder. The caller closes the model.
 func openModel(path string, e cli.Engine) (*modelOnEngine, error) {
 	return openModelOn(path, e.Open)
 }
@@ -69,7 +69,7 @@ func (m *modelOnEngine) Close() { m.be.Close() }
 func setupInspect(f *cli.FlagSet) cli.Action {
 	path := builtin
 	cli.Var(f, &path, "model", setting.Text,
-		"model `file` to describe; pretrained is the encoder of molecules in this program")
+		"model `file` to describe; pretrained is the built-in encoder for molecules")
 	return func(_ context.Context, stdout, _ io.Writer) error {
 		m, err := openModel(path, cli.Engine{Backend: "cpu"})
 		if err != nil {

@@ -21,7 +21,7 @@ import (
 // stdio is the value of -in and -out that stands for standard input and output.
 const stdio = "-"
 
-// output is where embed and predict write their rows: -out and the flags that go with it.
+// output holds the output flags of embed and predict.
 type output struct {
 	Out     string
 	Format  string // of standard output
@@ -33,7 +33,7 @@ type output struct {
 	Workers int
 
 	input  *input
-	models func() []string // paths of the models that are read
+	models func() []string // paths of the model files
 
 	scored  []string          // columns that the scorer reads, after the columns of -keep
 	observe func(apply.Batch) // sees every batch after it is written; may be nil
@@ -42,29 +42,27 @@ type output struct {
 
 func (o *output) Register(f *cli.FlagSet) {
 	cli.Var(f, &o.Out, "out", setting.Text,
-		"output `file`: .npy (float32, with the ids in OUT.ids.csv), .csv or .parquet;\n"+
+		"output `file`: .npy (float32, ids in OUT.ids.csv), .csv or .parquet;\n"+
 			"- is standard output, in the format of -out-format")
 	o.Format = "csv"
 	cli.Var(f, &o.Format, "out-format", setting.OneOf("csv", "npy"),
-		"`format` of standard output: csv, or npy for programs: one float32 matrix per batch,\n"+
-			"with a row of NaN for each record that cannot be used")
-	f.BoolVar(&o.Strict, "strict", false, "stop with an error at the first record that cannot be used")
-	f.BoolVar(&o.Half, "float16", false, "write .npy as float16: half the size, three digits")
+		"`format` of standard output: csv, or npy for programs: one float32 matrix per batch, with a row\n"+
+			"of NaN for each unusable record")
+	f.BoolVar(&o.Strict, "strict", false, "stop with an error at the first unusable record")
+	f.BoolVar(&o.Half, "float16", false, "write .npy as float16: half the size, three significant digits")
 	cli.Var(f, &o.Shard, "shard", shard.Parse,
-		"compute shard `i/n` of the records, i from 0, and write it next to -out; auto takes i and n "+
-			"from\n"+
-			"SLURM_ARRAY_TASK_ID and _COUNT; auto/n takes i from there or from JOB_COMPLETION_INDEX")
+		"compute shard `i/n` of the records, i from 0, and write it next to -out;\n"+shard.Usage)
 	f.BoolVar(&o.Join, "collect", false,
-		"join the shards that the same command wrote with -shard; nothing is computed")
+		"join the shards that the same command wrote with -shard, without computing anything")
 	cli.Var(f, &o.Keep, "keep", setting.List(setting.Text),
-		"`columns` A,B or keys of the records to copy after the id, in a .csv")
+		"input `columns` or keys A,B to copy after the id, in a .csv")
 	cli.Var(f, &o.Workers, "workers", setting.Int(0),
-		"`number` of batches that are computed at the same time, each on one thread of the CPU; 0 is one "+
-			"for\neach core; the output does not depend on it")
+		"`number` of batches to compute in parallel, each on one CPU thread; 0 is one per core;\n"+
+			"the output does not change")
 	f.Check(o.check)
 }
 
-// check returns an error if the flags contradict each other, or if an output is also an input.
+// check returns an error if flags contradict each other, or if an output is also an input.
 func (o *output) check() error {
 	ending := strings.ToLower(filepath.Ext(o.Out))
 	switch {
@@ -75,14 +73,13 @@ func (o *output) check() error {
 	case (o.Join || o.Shard.N > 0) && (o.Out == stdio || o.input.In == stdio):
 		return cli.Usagef("-shard and -collect need files for -in and -out")
 	case o.Join && o.Shard.N > 0:
-		return cli.Usagef("-collect joins all shards: leave out -shard")
+		return cli.Usagef("-collect joins all shards: drop -shard")
 	case o.Out == "":
 		return cli.Usagef("-out is needed: a .npy, .csv or .parquet file, or -")
 	case o.Out == stdio:
 		return nil
 	case o.Format != "csv":
-		return cli.Usagef("-out-format %s is for -out -; the ending of a file's name sets its format",
-			o.Format)
+		return cli.Usagef("-out-format %s is for -out -; the name of a file sets its format", o.Format)
 	}
 	outputs, err := apply.Outputs(o.Out)
 	if err != nil {
@@ -91,7 +88,7 @@ func (o *output) check() error {
 	return checkOutputs(outputs, append(o.models(), o.input.In)...)
 }
 
-// checkOutputs returns a usage error if a file to be written is also read, or cannot be replaced.
+// checkOutputs returns a usage error if an output is also an input, or cannot be replaced.
 func checkOutputs(written []string, read ...string) error {
 	if err := files.Apart(written, read); err != nil {
 		return cli.Usagef("-out: %w", err)
@@ -99,8 +96,8 @@ func checkOutputs(written []string, read ...string) error {
 	return nil
 }
 
-// checkRunOutputs is [checkOutputs] for the files that a run leaves in its directory; "" is a new one.
-// A directory that is read holds files of other names.
+// checkRunOutputs calls [checkOutputs] for the files of a run directory; dir "" stands for a new one.
+// It skips inputs that are directories, whose files have other names.
 func checkRunOutputs(dir string, written []string, read ...string) error {
 	if dir == "" {
 		return nil
@@ -116,18 +113,18 @@ func checkRunOutputs(dir string, written []string, read ...string) error {
 	return checkOutputs(paths, read...)
 }
 
-// runFiles are the files of every run directory.
+// runFiles lists the files of every run directory.
 var runFiles = []string{
 	"config.json", "done.jsonl", "metrics.csv", "log.jsonl", "results.json", "tables.md", "report.html",
 }
 
-// write sends the records of the input through a model, and writes a row for each.
+// write applies a model to the input, and writes a row per record.
 func (o *output) write(
 	ctx context.Context, label string, models []apply.Model, stdout, stderr io.Writer,
 ) error {
 	m := models[0]
-	// The engine holds most of the heap and reuses it for the next batch. More garbage next to it
-	// would double the memory and gain nothing.
+	// The engine holds most of the heap and reuses it for the next batch. Letting as much garbage
+	// pile up would double the memory and gain nothing.
 	defer debug.SetGCPercent(debug.SetGCPercent(5))
 	options, err := o.input.options()
 	if err != nil {
@@ -136,7 +133,7 @@ func (o *output) write(
 	options.Fields = append(slices.Clone(o.Keep), o.scored...)
 	bar := progress.Start(stderr, progress.Options{Label: label, Unit: "record"})
 	defer bar.Stop()
-	count := bar.Skip // for the records of earlier starts
+	count := bar.Skip // records of earlier starts come first
 	shown := 0
 	job := apply.Job{
 		Path:     o.input.In,
@@ -171,13 +168,13 @@ func (o *output) write(
 	switch {
 	case err != nil:
 		if ctx.Err() != nil && result.Resumes {
-			fmt.Fprintf(stderr, "%d records are done; the same command resumes the job\n",
+			fmt.Fprintf(stderr, "%d records are done; repeat the command to resume\n",
 				result.Records)
 		}
 		return err
 	case o.Shard.N > 0:
-		_, err := fmt.Fprintf(stdout, "shard %v of %s is finished: %d records\n",
-			o.Shard, o.Out, result.Records)
+		_, err := fmt.Fprintf(stdout, "%s: shard %v is finished: %d records; join all shards with -collect\n",
+			o.Out, o.Shard, result.Records)
 		return err
 	}
 	return o.summarise(stdout, result, len(m.Columns))
@@ -192,7 +189,7 @@ func (o *output) collect(ctx context.Context, stdout io.Writer) error {
 	return o.summarise(stdout, result, columns)
 }
 
-// summarise says how many rows were written and how many records were rejected.
+// summarise prints the numbers of written rows and rejected records.
 func (o *output) summarise(stdout io.Writer, r apply.Result, columns int) error {
 	_, err := fmt.Fprintf(stdout, "%s: %d rows of %d columns\n", o.Out, r.Records-r.Rejected, columns)
 	if err == nil && r.Rejected > 0 {

@@ -30,36 +30,33 @@ func setupPredict(f *cli.FlagSet) cli.Action {
 	x.output.models = func() []string { return x.Models }
 	f.Add(&x.input, &x.output)
 	cli.Var(f, &x.Models, "model", setting.List(setting.Text),
-		"model `files A,B` that finetune wrote; for several, the mean and, with _std after the name,\n"+
-			"the standard deviation of their predictions are written")
+		"model `files A,B` from finetune; with several, the output has the mean of their predictions\n"+
+			"and the standard deviation (NAME_std)")
 	cli.Var(f, &x.Level, "level", setting.Float(0, 0.999),
-		"`probability`, such as 0.9, of prediction intervals (NAME_low, NAME_high) of numbers, or of "+
-			"sets of\n"+
-			"classes (NAME_in), that are written next to the predictions; 0 writes none")
+		"`probability`, such as 0.9, of the prediction intervals (NAME_low, NAME_high) or, for classes,\n"+
+			"prediction sets (NAME_in) to add; 0 adds none")
 	cli.Var(f, &x.Explain, "explain", setting.Text,
-		"JSON Lines `file` to write as well: for each record, what each node or atom contributes to "+
-			"the\n"+
-			"prediction, by how much it falls without it; for one model")
+		"JSON Lines `file` for the contribution of each node or atom to each prediction: the drop\n"+
+			"when it is removed; for one model")
 	cli.Var(f, &x.Targets, "target", setting.List(setting.Text),
-		"`columns` A,B or keys with observed values, for which metrics are printed; by default the "+
-			"model's\n"+
-			"own targets, where the file has them and they are not classes")
+		"`columns` or keys A,B with observed values, to print metrics; by default the model's own\n"+
+			"targets, if the file has them and they are not classes")
 	f.BoolVar(&x.Distance, "distance", false,
-		"write the distance to the training records: 1 is usual, larger is less like them")
+		"add the distance to the training records: 1 is typical, larger is less similar")
 	f.Add(&x.engine)
 	f.Check(x.check)
 	return x.run
 }
 
-// check returns an error if the flags contradict each other, or if two of them name one file.
+// check returns an error if flags contradict each other, or name the same file.
 func (x *prediction) check() error {
 	switch {
 	case len(x.Models) > 1 && (x.Level > 0 || x.Distance || x.Explain != ""):
-		return cli.Usagef("-level, -distance and -explain are for one model: give one to -model")
+		return cli.Usagef("-level, -distance and -explain need a single -model")
 	case x.Explain != "" && (x.Shard.N > 0 || x.Join):
 		return cli.Usagef("-explain cannot be combined with -shard or -collect")
 	case len(x.Models) == 0:
-		return cli.Usagef("-model is needed: a file that finetune wrote")
+		return cli.Usagef("-model is needed: a model file from finetune")
 	case x.Explain == "":
 		return nil
 	}
@@ -136,7 +133,7 @@ func (x *prediction) checkModels(models []*model.Trained) error {
 	return nil
 }
 
-// explain reads the file again, and writes what each node contributes.
+// explain reads the input again, and writes the contribution of each node to the file of -explain.
 func (x *prediction) explain(ctx context.Context, m *model.Trained, rows apply.Model) error {
 	options, err := x.input.options()
 	if err != nil {

@@ -17,28 +17,24 @@ func setupReport(f *cli.FlagSet) cli.Action {
 	var in []string
 	var o report.Options
 	out := "report.html"
-	cli.Var(f, &in, "in", setting.List(setting.Text),
-		"run `directories` A,B, or folders with some in them")
+	cli.Var(f, &in, "in", setting.List(setting.Text), "run `directories` A,B, or folders that contain them")
 	cli.Var(f, &out, "out", setting.Text,
-		"`file` to write: .html is the whole page, .md and .tex are its tables")
+		"output `file`: .html for the whole page, .md or .tex for its tables")
 	cli.Var(f, &o.Against, "against", setting.Text,
-		"`row` from which differences are taken, by its name in the table or its -method;\n"+
-			"the default is infonce, or else the plainest that there is")
+		"`row` to take differences from, by its name in the table or its -method;\n"+
+			"the default is infonce, or else the simplest method in the runs")
 	f.BoolVar(&o.Oracle, "oracle", false,
-		"add, for each method, the setting that is best on the test data, which is no estimate of "+
-			"what\n"+
-			"a user would get; the name of -out has to say oracle, too")
+		"add, for each method, the setting that is best on the test data: an optimistic bound, not an\n"+
+			"estimate; the name of -out must contain oracle")
 	f.Check(func() error {
 		switch {
 		case in == nil:
-			return cli.Usagef("-in is needed: one or several run directories")
+			return cli.Usagef("-in is needed: one or more run directories")
 		case o.Oracle && !strings.Contains(filepath.Base(out), "oracle"):
-			return cli.Usagef(
-				"-out %s: want a name that says oracle, because -oracle chooses on the test data",
-				out,
-			)
+			return cli.Usagef("-out %s: want a name that contains oracle, because -oracle selects on the test data",
+				out)
 		}
-		return apartRuns(out, in)
+		return checkReportOutput(out, in)
 	})
 	return func(_ context.Context, stdout, _ io.Writer) error {
 		page, _, err := saveReport(out, in, o)
@@ -50,9 +46,8 @@ func setupReport(f *cli.FlagSet) cli.Action {
 	}
 }
 
-// apartRuns returns an error of the command line if a file is a folder, one of the inputs, or
-// within a run directory, whose files are the run's.
-func apartRuns(out string, in []string) error {
+// checkReportOutput returns a usage error if the file out is a folder, an input, or inside a run directory.
+func checkReportOutput(out string, in []string) error {
 	if out == "" {
 		return nil
 	}
@@ -62,14 +57,13 @@ func apartRuns(out string, in []string) error {
 	}
 	for ; err == nil; path = filepath.Dir(path) {
 		if _, missing := os.Stat(filepath.Join(path, "config.json")); missing == nil {
-			return cli.Usagef("-out: %s is within the run directory %s, whose files are the run's",
-				out, path)
+			return cli.Usagef("-out: %s is inside the run directory %s; choose another folder", out, path)
 		}
 		if path == filepath.Dir(path) {
 			break
 		}
 	}
-	var read []string // of a folder with runs, their files are within them
+	var read []string // inputs that are files; those inside run directories are covered above
 	for _, name := range in {
 		if info, err := os.Stat(name); err == nil && !info.IsDir() {
 			read = append(read, name)
@@ -78,7 +72,7 @@ func apartRuns(out string, in []string) error {
 	return checkOutputs([]string{out}, read...)
 }
 
-// saveReport writes the report of runs to a file, and returns it and their number.
+// saveReport writes the report of runs to a file, and returns the page and the number of runs.
 func saveReport(out string, in []string, o report.Options) (*report.Page, int, error) {
 	runs, err := report.Read(in)
 	if err != nil {
@@ -95,12 +89,12 @@ func setupCompare(f *cli.FlagSet) cli.Action {
 	var in []string
 	var out string
 	cli.Var(f, &in, "in", setting.List(setting.Text), "two run `directories` A,B")
-	cli.Var(f, &out, "out", setting.Text, "`file` to write instead of printing: .html, .md or .tex")
+	cli.Var(f, &out, "out", setting.Text, "output `file`, .html, .md or .tex; by default the text is printed")
 	f.Check(func() error {
 		if len(in) != 2 {
-			return cli.Usagef("-in is needed: the two runs, as in -in runs/a,runs/b")
+			return cli.Usagef("-in is needed: two runs, as in -in runs/a,runs/b")
 		}
-		return apartRuns(out, in)
+		return checkReportOutput(out, in)
 	})
 	return func(_ context.Context, stdout, _ io.Writer) error {
 		runs, err := report.Read(in)
@@ -108,7 +102,7 @@ func setupCompare(f *cli.FlagSet) cli.Action {
 			return err
 		}
 		if len(runs) != 2 {
-			return cli.Usagef("-in names %d runs: want two", len(runs))
+			return cli.Usagef("-in holds %d runs: want two", len(runs))
 		}
 		page := report.Compare(runs[0], runs[1])
 		if out != "" {

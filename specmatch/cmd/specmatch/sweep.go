@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/report"
@@ -15,88 +17,82 @@ import (
 )
 
 func setupSweep(f *cli.FlagSet) cli.Action {
-	var in, out string
-	var shares int
-	var pilot, submit bool
-	slurm := sweep.Slurm{CPUs: 1}
-	workers := runtime.GOMAXPROCS(0)
-	cli.Var(f, &in, "in", setting.Text,
-		"`file` with the sweep:\n"+
-			"unsupervised -method infonce,specmatch -seeds 3   the experiment with what all runs "+
-			"share\n"+
-			"grid -beta 0.05 1                                 values of a flag; all grids are "+
-			"multiplied\n"+
-			"run -beta 0.5                                     one more run")
-	cli.Var(f, &out, "out", setting.Text, "`directory` of the sweep; one that is there goes on")
-	cli.Var(f, &workers, "workers", setting.Int(1), "`tasks` that run at the same time on this machine")
-	cli.Var(f, &shares, "shares", setting.Int(1),
-		"`n` shares of every run, a task each; the default is as many as -workers, and with -slurm\n"+
-			"or -pilot one for each part of a run that needs no other")
-	f.BoolVar(&pilot, "pilot", false,
-		"do the first share of every run on this machine, to measure what -slurm has to ask for, and end")
-	f.BoolVar(&submit, "slurm", false,
-		"submit the tasks as a job array, and a job after them that puts them together and reports")
-	cli.Var(f, &slurm.Partition, "partition", setting.Text, "`partition` for -slurm")
-	cli.Var(f, &slurm.Time, "time", setting.Text,
-		"`time` of a task for -slurm, as sbatch has it; the default is three times what was measured, "+
-			"and a minute")
-	cli.Var(f, &slurm.Memory, "memory", setting.Text,
-		"`memory` of a task for -slurm, as sbatch has it; the default is one and a half times what "+
-			"was\n"+
-			"measured, and 256M")
-	cli.Var(f, &slurm.CPUs, "cpus", setting.Int(1), "`cores` of a task for -slurm")
+	x := &sweepCommand{slurm: sweep.Slurm{CPUs: 1}, workers: runtime.GOMAXPROCS(0)}
+	cli.Var(f, &x.in, "in", setting.Text,
+		"`file` with the sweep, such as\n"+
+			"unsupervised -method infonce,specmatch -seeds 3   # the experiment and the flags of all runs\n"+
+			"grid -beta 0.05 1                                 # values of a flag; grids are multiplied\n"+
+			"run -beta 0.5                                     # one more run")
+	cli.Var(f, &x.out, "out", setting.Text, "`directory` of the sweep; an existing sweep is resumed")
+	cli.Var(f, &x.workers, "workers", setting.Int(1), "number of parallel `tasks` on this machine")
+	cli.Var(f, &x.shares, "shares", setting.Int(1),
+		"number `n` of shards per run, one task each; the default is -workers, and with -slurm or -pilot\n"+
+			"the number of independent units of the run")
+	f.BoolVar(&x.pilot, "pilot", false,
+		"run only the first shard of every run, on this machine, to measure time and memory for -slurm")
+	f.BoolVar(&x.submit, "slurm", false,
+		"submit the tasks as a job array, and a final job that joins their results and reports")
+	cli.Var(f, &x.slurm.Partition, "partition", setting.Text, "Slurm `partition`")
+	cli.Var(f, &x.slurm.Time, "time", setting.Text,
+		"`time` limit of a Slurm task, as for sbatch; the default is three times the measured time plus\n"+
+			"a minute")
+	cli.Var(f, &x.slurm.Memory, "memory", setting.Text,
+		"`memory` limit of a Slurm task, as for sbatch; the default is 1.5 times the measured memory\n"+
+			"plus 256M")
+	cli.Var(f, &x.slurm.CPUs, "cpus", setting.Int(1), "`cores` of a Slurm task")
 	f.Check(func() error {
 		switch {
-		case in == "" || out == "":
-			return cli.Usagef(
-				"-in and -out are needed: the file with the sweep, and the directory for its runs",
-			)
-		case pilot && submit:
-			return cli.Usagef("-pilot runs here, -slurm elsewhere: want one after the other")
+		case x.in == "" || x.out == "":
+			return cli.Usagef("-in and -out are needed: the file with the sweep, and the directory for its runs")
+		case x.pilot && x.submit:
+			return cli.Usagef("-pilot and -slurm exclude each other: run the pilot first, then submit")
 		}
 		return nil
 	})
-	return func(ctx context.Context, stdout, stderr io.Writer) error {
-		s, err := sweep.Parse(in)
-		if err != nil {
-			return &cli.UsageError{Err: err}
-		}
-		if err := s.Prepare(out); err != nil {
-			return err
-		}
-		defer s.Close()
-		page := filepath.Join(out, "report.html")
-		switch {
-		case submit:
-			self, err := os.Executable()
-			if err != nil {
-				return err
-			}
-			return s.Submit(stdout, s.Tasks(shares), slurm, []string{
-				self, "report", "-in", out, "-out", page,
-			})
-		case pilot:
-			var first []sweep.Task
-			for _, t := range s.Tasks(shares) {
-				if t.Share == 0 {
-					first = append(first, t)
-				}
-			}
-			return s.Local(ctx, stderr, workers, first)
-		}
-		if shares == 0 {
-			shares = workers
-		}
-		if err := s.Local(ctx, stderr, workers, s.Tasks(shares), s.Gather()); err != nil {
-			return err
-		}
-		_, runs, err := saveReport(page, []string{out}, report.Options{})
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(stdout, "%d runs: %s\n", runs, page)
+	return x.run
+}
+
+// sweepCommand is the command sweep.
+type sweepCommand struct {
+	in, out         string
+	workers, shares int
+	pilot, submit   bool
+	slurm           sweep.Slurm
+}
+
+func (x *sweepCommand) run(ctx context.Context, stdout, stderr io.Writer) error {
+	s, err := sweep.Parse(x.in)
+	if err != nil {
+		return &cli.UsageError{Err: err}
+	}
+	if err := s.Prepare(x.out); err != nil {
 		return err
 	}
+	defer s.Close()
+	page := filepath.Join(x.out, "report.html")
+	switch {
+	case x.submit:
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		return s.Submit(stdout, s.Tasks(x.shares), x.slurm, []string{
+			self, "report", "-in", x.out, "-out", page,
+		})
+	case x.pilot:
+		tasks := slices.DeleteFunc(s.Tasks(x.shares), func(t sweep.Task) bool { return t.Share > 0 })
+		return s.Local(ctx, stderr, x.workers, tasks)
+	}
+	tasks := s.Tasks(cmp.Or(x.shares, x.workers))
+	if err := s.Local(ctx, stderr, x.workers, tasks, s.Gather()); err != nil {
+		return err
+	}
+	_, runs, err := saveReport(page, []string{x.out}, report.Options{})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "%s: report of %d runs\n", page, runs)
+	return err
 }
 
 func setupStatus(f *cli.FlagSet) cli.Action {

@@ -20,7 +20,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
-// Words for readouts besides their names.
+// Values of -readout besides LAYERS:KINDS.
 const (
 	readoutAuto = "auto"
 	readoutOwn  = "own"
@@ -28,10 +28,10 @@ const (
 	readoutSum  = "sum"
 )
 
-// readoutOf accepts the name of a readout, or one of some words.
-func readoutOf(words ...string) func(string) (string, error) {
+// readoutOf returns a parser that accepts a readout, or one of the names.
+func readoutOf(names ...string) func(string) (string, error) {
 	return func(s string) (string, error) {
-		if slices.Contains(words, s) {
+		if slices.Contains(names, s) {
 			return s, nil
 		}
 		r, err := gnn.ParseReadout(s)
@@ -41,18 +41,18 @@ func readoutOf(words ...string) func(string) (string, error) {
 
 type encoder struct {
 	Hidden, Layers int
-	Atoms          string // the categories of molecules
+	Atoms          string // features of atoms and bonds
 }
 
 func (e *encoder) Register(f *cli.FlagSet) {
-	cli.Var(f, &e.Hidden, "hidden", setting.Int(1), "`width` of the layers of a new encoder")
+	cli.Var(f, &e.Hidden, "hidden", setting.Int(1), "hidden `width` of a new encoder")
 	cli.Var(f, &e.Layers, "layers", setting.Int(1), "`number` of layers of a new encoder")
 	cli.Var(f, &e.Atoms, "atoms", setting.OneOf(feature.Names()...),
-		"`what` a new encoder sees of a molecule's atoms and bonds: "+
-			strings.Join(feature.Names(), " or "))
+		"atom and bond `features` of a new encoder for molecules: "+strings.Join(feature.Names(), " or "))
 }
 
-// architecture returns the new encoder for graphs with some features, or for molecules.
+// architecture returns the architecture of a new encoder for graphs with these features, or for
+// molecules if features is nil.
 func (e *encoder) architecture(features *graph.Columns) gnn.Architecture {
 	if features == nil {
 		a := gnn.Architecture{Kind: gnn.KindChemGIN, Hidden: e.Hidden, Layers: e.Layers}
@@ -69,15 +69,15 @@ func (e *encoder) architecture(features *graph.Columns) gnn.Architecture {
 	}
 }
 
-// methodNames are those of all regimes that users' data can be of.
+// methodNames returns the names of the methods for graphs or molecules.
 func methodNames() []string {
-	all := method.Names(method.Unsupervised)
+	names := method.Names(method.Unsupervised)
 	for _, name := range method.Names(method.Transfer) {
-		if m, _ := method.Get(name); !slices.Contains(all, m.Name) {
-			all = append(all, name)
+		if !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
-	return all
+	return names
 }
 
 func setupTrain(f *cli.FlagSet) cli.Action {
@@ -94,17 +94,13 @@ func setupTrain(f *cli.FlagSet) cli.Action {
 	r := &x.run
 	f.Add(&x.input)
 	f.Free("in")
-	cli.Var(f, &r.Method, "method", setting.OneOf(methodNames()...), "`method` to train by")
-	cli.Var(f, &r.Recipe.Epochs, "epochs", setting.Int(0), "`epochs` to train")
-	cli.Var(f, &r.Recipe.Batch, "batch", setting.Int(2),
-		"graphs in a `batch`, at least 2: for contrastive losses each is the others' negative")
-	cli.Var(f, &r.Recipe.LR, "lr", setting.Positive, "learning `rate` of Adam")
-	cli.Var(f, &r.Seed, "seed", setting.Int(0), "`seed` of weights, batches and views")
+	cli.Var(f, &r.Method, "method", setting.OneOf(methodNames()...), "training `method`")
+	r.Recipe.RegisterTraining(f)
+	cli.Var(f, &r.Seed, "seed", setting.Int(0), "random `seed` of weights, batches and views")
 	f.Add(&x.encoder)
 	cli.Var(f, &x.Readout, "readout", readoutOf(readoutAuto),
-		"`LAYERS:KINDS` by which the encoder is trained, such as all:sum,mean,max or last:sum, and by "+
-			"which it then embeds;\n"+
-			"auto is its own way or the method's")
+		"`readout` LAYERS:KINDS for training and embedding, such as all:sum,mean,max or last:sum;\n"+
+			"auto uses the method's readout, or else the encoder's")
 	r.Settings.Register(f, method.Unsupervised, methodNames(), func() []string {
 		return []string{r.Method}
 	})
@@ -164,12 +160,11 @@ func (x *trainCommand) train(ctx context.Context, stdout, stderr io.Writer) erro
 		}
 		r.Regime, features = method.Unsupervised, &columns
 	}
-	if have := method.Names(r.Regime); !slices.Contains(have, r.Method) {
-		return cli.Usagef("-method %s is not for %s: want one of %v", r.Method, t.Content, have)
+	if names := method.Names(r.Regime); !slices.Contains(names, r.Method) {
+		return cli.Usagef("-method %s is not for %s: want one of %v", r.Method, t.Content, names)
 	}
 	if n := len(t.Records); n < 2 {
-		return cli.Usagef("-in %s: %d record that can be used; there is nothing to contrast it with",
-			x.In, n)
+		return cli.Usagef("-in %s: %d usable records; training needs at least 2", x.In, n)
 	}
 	r.Encoder = x.architecture(features)
 	if x.Readout != readoutAuto {

@@ -203,7 +203,11 @@ func (b *Browser) Press(selector string) {
 	b.t.Helper()
 	var at struct{ X, Y float64 }
 	where := b.Eval(fmt.Sprintf(
-		`(e => { e.scrollIntoView({block: "center", inline: "center", behavior: "instant"}); const r = e.getBoundingClientRect(); return {x: r.x + r.width/2, y: r.y + r.height/2} })(document.querySelector(%q))`,
+		`(e => {
+			e.scrollIntoView({block: "center", inline: "center", behavior: "instant"});
+			const r = e.getBoundingClientRect();
+			return {x: r.x + r.width/2, y: r.y + r.height/2}
+		})(document.querySelector(%q))`,
 		selector,
 	))
 	if err := json.Unmarshal([]byte(where), &at); err != nil {

@@ -113,7 +113,7 @@ func (g *Grid) Row(set, method, protocol string) (r run.Row, ok bool) {
 	return *row, true
 }
 
-// Table has the methods by sets under a protocol, and below them what is published for
+// Table returns a table of methods by data sets under a protocol, followed by published results for
 // the same sets.
 func (g *Grid) Table(protocol, caption string, literature published.Table) *table.Table {
 	t := table.New("method", table.Names(g.sets...)...)
@@ -128,30 +128,31 @@ func (g *Grid) Table(protocol, caption string, literature published.Table) *tabl
 		})
 	}
 	for _, p := range literature.Under(protocol) {
-		known := t.AddSome(p.Name, func(i int) (table.Cell, bool) {
+		published := t.AddSome(p.Name, func(i int) (table.Cell, bool) {
 			v, ok := p.Values[g.sets[i]]
 			if !ok {
 				return table.Text(""), false
 			}
 			return table.Text(fmt.Sprintf("%.2f ± %.2f", v[0], v[1])), true
 		})
-		if known && p.Note != "" {
+		if published && p.Note != "" {
 			t.Footnotes = append(t.Footnotes, p.Name+": "+p.Note+".")
 		}
 	}
 	return t
 }
 
-// Differences compares methods with another one, seed by seed, under every protocol,
-// and says what differences chance alone would make. It is nil with fewer than two
-// seeds, or without results of both.
+// Differences compares methods with a base method, seed by seed, under every protocol, and adds the
+// differences that chance alone would make. It returns nil for fewer than two seeds, or if one of
+// the methods has no results.
 func (g *Grid) Differences(base string, methods ...string) *table.Table {
 	var lines []string
-	var all []compare.Difference
+	var differences []compare.Difference
 	for _, protocol := range g.protocols {
 		for _, name := range methods {
 			if ds := g.differences(base, name, protocol); ds != nil {
-				lines, all = append(lines, g.title(name)+", "+protocol), append(all, ds...)
+				lines = append(lines, g.title(name)+", "+protocol)
+				differences = append(differences, ds...)
 			}
 		}
 	}
@@ -163,7 +164,7 @@ func (g *Grid) Differences(base string, methods ...string) *table.Table {
 		columns = append(columns, "mean of sets")
 	}
 	t := table.New("minus "+g.title(base), table.Names(columns...)...)
-	cells, n := Differences(all, 2)
+	cells, n := Differences(differences, 2)
 	for i, name := range lines {
 		t.Add(name, cells[i*len(columns):(i+1)*len(columns)]...)
 	}
@@ -175,22 +176,25 @@ func (g *Grid) Differences(base string, methods ...string) *table.Table {
 		"more precise. The last rows: the standard deviation that chance alone gives the "+
 		"difference of two single runs, and the number of seeds at which 0.3 points would be two "+
 		"standard errors.",
-		g.title(base), seedCount(all[:len(columns)]), Corrected(n))
+		g.title(base), seedCount(differences[:len(columns)]), Corrected(n))
 	return t
 }
 
-func seedCount(of []compare.Difference) string {
-	least, most := math.MaxInt, 0
-	for _, d := range of {
-		least, most = min(least, d.N), max(most, d.N)
+// seedCount describes the numbers of seeds of the differences.
+func seedCount(differences []compare.Difference) string {
+	fewest := math.MaxInt
+	largest := 0
+	for _, d := range differences {
+		fewest = min(fewest, d.N)
+		largest = max(largest, d.N)
 	}
-	if least == most {
-		return fmt.Sprintf("n = %d seeds", most)
+	if fewest == largest {
+		return fmt.Sprintf("n = %d seeds", largest)
 	}
-	return fmt.Sprintf("n = %d to %d seeds, by data set", least, most)
+	return fmt.Sprintf("n = %d to %d seeds, by data set", fewest, largest)
 }
 
-// Corrected says in a caption what the mark † stands for in a table of n differences.
+// Corrected returns the sentence of a caption that explains the mark † in a table of n differences.
 func Corrected(n int) string {
 	if n == 1 {
 		return "†: p < 0.05 by Student's t-test; without it the difference may be chance."
@@ -199,9 +203,9 @@ func Corrected(n int) string {
 		"the table; without it a difference may be chance.", n)
 }
 
-// Differences are cells of mean differences ± their standard errors, with † where p < 0.05 by
-// Student's t-test and Holm's correction for all n of them that are of two seeds or more; the
-// cells of others are empty.
+// Differences returns cells of mean differences ± standard errors. A cell has the mark † if p < 0.05
+// by Student's t-test, with Holm's correction for all n differences over two or more seeds. The cells
+// of differences over fewer seeds are empty.
 func Differences(all []compare.Difference, decimals int) (cells []table.Cell, n int) {
 	corrected := compare.Corrected(all)
 	for i, d := range all {

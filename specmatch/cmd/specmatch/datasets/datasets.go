@@ -1,5 +1,5 @@
-// Package datasets is the tool's subcommand that gets the data sets of the experiments and
-// checks them.
+// Package datasets is the tool's subcommand that downloads and checks the data sets of the
+// experiments.
 //
 //	specmatch datasets list   -data DIR
 //	specmatch datasets fetch  -data DIR -dataset MUTAG,NCI1
@@ -7,8 +7,7 @@
 //	specmatch datasets stats  -data DIR
 //	specmatch datasets export -dataset motifs -out DIR
 //
-// Without flags a command works on the synthetic set that needs no files. An interrupted
-// download continues where it stopped.
+// Without flags a command uses the built-in synthetic set. An interrupted download resumes.
 package datasets
 
 import (
@@ -40,7 +39,7 @@ var Commands = cli.Commands{
 		Setup:    setup(list),
 		Examples: []string{"", "-data DIR"},
 		Synopsis: "Lists the data sets of the paper and those in the -data folder: archives of the\n" +
-			"TUDataset collection, and tables of MoleculeNet.",
+			"TUDataset collection and tables of MoleculeNet.",
 	},
 	{
 		Name:  "fetch",
@@ -48,25 +47,25 @@ var Commands = cli.Commands{
 		Examples: []string{
 			"-data DIR -dataset MUTAG,PROTEINS", "-data DIR -dataset bbbp,hiv", "-data DIR",
 		},
-		Synopsis: "Downloads archives of the TUDataset collection to the -data folder, or tables of\n" +
-			"MoleculeNet (bbbp, tox21, toxcast, sider, clintox, muv, hiv, bace). Without\n" +
-			"-dataset it gets all sets that `list` knows (about 90 MB). What is there already\n" +
-			"is only checked; what was interrupted continues.",
+		Synopsis: "Downloads archives of the TUDataset collection, or tables of MoleculeNet (bbbp,\n" +
+			"tox21, toxcast, sider, clintox, muv, hiv, bace), to the -data folder. Without\n" +
+			"-dataset it fetches all sets that `list` shows (about 90 MB). Existing files are\n" +
+			"only checked; interrupted downloads resume.",
 	},
 	{
 		Name:     "verify",
 		Setup:    setup(verify),
 		Examples: []string{"-data DIR", "-data DIR -dataset MUTAG"},
-		Synopsis: "Checks archives and tables against their SHA-256 sums, where there are any:\n" +
-			"NAME.zip.sha256, which fetch writes, or a SHA256SUMS beside the archive or one\n" +
-			"folder up. Then reads them completely.",
+		Synopsis: "Checks archives and tables against their SHA-256 sums, if they have any:\n" +
+			"NAME.zip.sha256 from fetch, or SHA256SUMS in the same folder or the one above.\n" +
+			"Then reads them completely.",
 	},
 	{
 		Name:     "stats",
 		Setup:    setup(stats),
 		Examples: []string{"", "-data DIR", "-data DIR -dataset MUTAG,DD", "-data DIR -dataset bbbp"},
-		Synopsis: "Prints measured statistics beside the official ones. A set that disagrees with\n" +
-			"them makes the command fail.",
+		Synopsis: "Prints measured statistics next to the official ones. Fails if a set disagrees\n" +
+			"with them.",
 	},
 	{
 		Name:  "export",
@@ -75,9 +74,9 @@ var Commands = cli.Commands{
 			"", "-data DIR -dataset MUTAG -out OTHER", "-data DIR -dataset lipo -column lipo -out OTHER",
 		},
 		Synopsis: "Writes data sets in TUDataset format, one folder each, as they are after loading:\n" +
-			"without self-loops and repeated edges, edges in order. With -column the sets are\n" +
-			"tables of molecules, DIR/name.csv[.gz], whose halves below and from the median of\n" +
-			"that column become the classes, and elements the labels of nodes.",
+			"edges sorted, without self-loops and repeated edges. With -column, the sets are\n" +
+			"tables of molecules, DIR/name.csv[.gz]: the two classes are below the median of\n" +
+			"that column and from it on, and node labels are the elements.",
 	},
 }
 
@@ -90,7 +89,7 @@ type call struct {
 	stdout, stderr io.Writer
 }
 
-// Run is the program of these commands alone; without a command it lists.
+// Run runs these commands as a program of their own; without a command it runs list.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 ||
 		strings.HasPrefix(args[0], "-") && !slices.Contains([]string{"-h", "-help", "--help"}, args[0]) {
@@ -99,41 +98,40 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return Commands.Run(
 		ctx,
 		"datasets",
-		"Gets the data sets of the experiments and checks them.\n"+
-			"Without a command it lists, and without flags a command works on the synthetic set\n"+
-			"that needs no files.",
+		"Downloads and checks the data sets of the experiments.\n"+
+			"Without a command it lists them; without flags a command uses the built-in\n"+
+			"synthetic set.",
 		args,
 		stdout,
 		stderr,
 	)
 }
 
-// setup returns what adds the flags of a command.
+// setup returns a function that adds the flags of a command and returns its action.
 func setup(do func(ctx context.Context, c *call) error) func(f *cli.FlagSet) cli.Action {
 	return func(f *cli.FlagSet) cli.Action {
 		c := new(call)
 		f.Add(&c.data)
-		none := "every set of -data, or without that the synthetic one"
+		none := "every set in the -data folder, or without -data the built-in synthetic one"
 		switch f.Name()[strings.LastIndex(f.Name(), " ")+1:] {
 		case "fetch":
-			none = "every TUDataset of the paper, and AIDS"
+			none = "the TUDataset sets of the paper, and AIDS"
 			cli.Var(f, &c.baseURL, "url", setting.Text,
-				"`URL` of the folder that holds NAME.zip, or the official files of MoleculeNet;\n"+
-					"none is "+fetch.TUDatasetURL+"\nor "+fetch.MoleculeNetURL)
+				"`URL` of the folder with NAME.zip or with the official MoleculeNet files;\n"+
+					"the default is "+fetch.TUDatasetURL+"\nor "+fetch.MoleculeNetURL)
 		case "export":
 			c.out = "."
-			cli.Var(f, &c.out, "out", setting.Text, "`DIR` that gets the folders DIR/NAME")
+			cli.Var(f, &c.out, "out", setting.Text, "output folder `DIR`, for the folders DIR/NAME")
 			cli.Var(f, &c.column, "column", setting.Text,
-				"`name` of the column of numbers that makes the classes of molecules")
+				"`name` of the numeric column whose median divides molecules into two classes")
 		}
-		f.Lookup("dataset").Usage = "data sets `A,B`, spelled as TUDataset or MoleculeNet do, as in " +
-			"MUTAG,NCI1;\n" +
-			"none is " + none
-		f.Lookup("data").Usage = "`DIR` with the data sets: DIR/NAME.zip, DIR/NAME/ or DIR/name.csv[.gz]"
+		f.Lookup("dataset").Usage = "data sets `A,B`: names of TUDataset or MoleculeNet, such as MUTAG,NCI1;\n" +
+			"the default is " + none
+		f.Lookup("data").Usage = "folder `DIR` with the data sets: DIR/NAME.zip, DIR/NAME/ or DIR/name.csv[.gz]"
 		f.Check(func() error {
 			for _, d := range c.data.Datasets {
 				if d != embedded && c.data.Dir == "" {
-					return cli.Usagef("-dataset %s needs -data: the folder that holds %s.zip or %[1]s/",
+					return cli.Usagef("-dataset %s needs -data: the folder with %s.zip or %[1]s/",
 						d, d)
 				}
 			}
@@ -149,8 +147,7 @@ func setup(do func(ctx context.Context, c *call) error) func(f *cli.FlagSet) cli
 // embedded is the name of the set that needs no files.
 const embedded = "motifs"
 
-// names returns what to work on: the sets asked for, or else all of the folder,
-// or else the embedded one.
+// names returns the sets to process: those of -dataset, or all in the folder, or the built-in one.
 func (c *call) names() ([]string, error) {
 	if len(c.data.Datasets) > 0 {
 		return c.data.Datasets, nil
@@ -163,13 +160,12 @@ func (c *call) names() ([]string, error) {
 		names = slices.DeleteFunc(names, isTable)
 	}
 	if err == nil && len(names) == 0 {
-		err = fmt.Errorf("%s: no data sets in this folder", c.data.Dir)
+		err = fmt.Errorf("%s: this folder holds no data sets", c.data.Dir)
 	}
 	return names, err
 }
 
-// find returns the path of a set in the folder. If it is not there, the error wraps
-// [fs.ErrNotExist].
+// find returns the path of a set in the folder. If there is none, the error wraps [fs.ErrNotExist].
 func (c *call) find(name string) (string, error) {
 	if c.data.Dir == "" {
 		return "", fs.ErrNotExist
@@ -177,8 +173,7 @@ func (c *call) find(name string) (string, error) {
 	return fetch.Find(c.data.Dir, name)
 }
 
-// open reads a set from the folder, or the embedded one if that is asked for
-// and the folder has no set of the name.
+// open reads a set from the folder. If the folder lacks a set of that name, it returns the built-in one.
 func (c *call) open(ctx context.Context, name string) (*dataset.Dataset, error) {
 	if _, err := c.find(name); name == embedded && errors.Is(err, fs.ErrNotExist) {
 		return dataset.Default(), nil
@@ -186,8 +181,8 @@ func (c *call) open(ctx context.Context, name string) (*dataset.Dataset, error) 
 	return records.Open(ctx, c.data.Dir, name, dataset.Options{NodeAttributes: true})
 }
 
-// each does something for every set, showing how far it has come. It goes on
-// after a failure, and returns the number of failures as an error.
+// each calls do for every set and shows progress. It continues after a failure, and returns an
+// error with the number of failures.
 func (c *call) each(ctx context.Context, label string, do func(name string) error) error {
 	names, err := c.names()
 	if err != nil {
@@ -214,83 +209,93 @@ func (c *call) each(ctx context.Context, label string, do func(name string) erro
 }
 
 func list(_ context.Context, c *call) error {
-	graphs := table.New("set", table.Names("graphs", "classes", "nodes", "edges", "where")...)
-	graphs.Caption = "Data sets with their official statistics (nodes and edges are means), and where " +
-		"they are."
-	molecules := table.New("set", table.Names("molecules", "tasks", "where")...)
-	molecules.Caption = "Sets of MoleculeNet, for transfer learning."
-	s := dataset.Stats(dataset.Default())
-	known := []dataset.Official{{
-		Name:      embedded,
-		Graphs:    s.Graphs,
-		Classes:   s.Classes,
-		MeanNodes: s.MeanNodes(),
-		MeanEdges: s.MeanEdges(),
-	}}
-	known = append(known, dataset.Known()...)
-	names, others := c.data.Datasets, []string(nil)
+	graphs := table.New("set", table.Names("graphs", "classes", "nodes", "edges", "path")...)
+	graphs.Caption = "Data sets with their official statistics (nodes and edges are means) and paths."
+	molecules := table.New("set", table.Names("molecules", "tasks", "path")...)
+	molecules.Caption = "MoleculeNet data sets, for transfer learning."
+	official := officialStats()
+	names := c.data.Datasets
+	var foreign []string // folders that hold no data set
 	if len(names) == 0 {
-		var there []string
-		if c.data.Dir != "" {
-			entries, err := os.ReadDir(c.data.Dir)
-			if err == nil {
-				there, err = fetch.List(c.data.Dir)
-			}
-			if err != nil {
-				return err
-			}
-			for _, e := range entries {
-				if name := e.Name(); e.IsDir() && !slices.Contains(there, name) {
-					others = append(others, fmt.Sprintf("%q", name))
-				}
-			}
+		found, skipped, err := c.listFolder()
+		if err != nil {
+			return err
 		}
-		for _, o := range known {
+		foreign = skipped
+		for _, o := range official {
 			names = append(names, o.Name)
 		}
 		for _, set := range moleculenet.Sets() {
 			names = append(names, set.Name)
 		}
-		names = append(names, slices.DeleteFunc(there, func(name string) bool {
-			return slices.Contains(names, name)
-		})...)
+		for _, name := range found {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
 	}
 	for _, name := range names {
-		where, err := c.find(name)
+		path, err := c.find(name)
 		switch {
 		case err == nil:
 		case !errors.Is(err, fs.ErrNotExist):
 			return err
 		case name == embedded:
-			where = "built in"
+			path = "built in"
 		default:
-			where = "-"
+			path = "-"
 		}
 		if set, err := moleculenet.ByName(name); err == nil {
-			molecules.Add(name, integer(set.Rows), integer(set.Tasks), table.Text(where))
+			molecules.Add(name, integer(set.Rows), integer(set.Tasks), table.Text(path))
 			continue
 		}
 		cells := slices.Repeat([]table.Cell{table.Text("?")}, 4)
-		if i := slices.IndexFunc(
-			known, func(o dataset.Official) bool { return o.Name == name },
-		); i >= 0 {
-			o := known[i]
-			cells = []table.Cell{
-				integer(o.Graphs), integer(o.Classes), table.Number(o.MeanNodes, 2),
-				table.Number(o.MeanEdges, 2),
+		for _, o := range official {
+			if o.Name == name {
+				cells = []table.Cell{
+					integer(o.Graphs), integer(o.Classes), table.Number(o.MeanNodes, 2),
+					table.Number(o.MeanEdges, 2),
+				}
 			}
 		}
-		graphs.Add(name, append(cells, table.Text(where))...)
+		graphs.Add(name, append(cells, table.Text(path))...)
 	}
-	if err := write(c.stdout, graphs, molecules); err != nil || others == nil {
+	if err := write(c.stdout, graphs, molecules); err != nil || foreign == nil {
 		return err
 	}
-	_, err := fmt.Fprintf(
-		c.stdout,
-		"\nNo sets, as they have no file NAME_A.txt of their own name: the folders %s\n",
-		strings.Join(others, ", "),
-	)
+	_, err := fmt.Fprintf(c.stdout, "\nskipped folders, which hold no data set (NAME/NAME_A.txt): %s\n",
+		strings.Join(foreign, ", "))
 	return err
+}
+
+// officialStats returns the official statistics of the paper's sets, after the built-in one's.
+func officialStats() []dataset.Official {
+	s := dataset.Stats(dataset.Default())
+	builtin := dataset.Official{
+		Name:      embedded,
+		Graphs:    s.Graphs,
+		Classes:   s.Classes,
+		MeanNodes: s.MeanNodes(),
+		MeanEdges: s.MeanEdges(),
+	}
+	return append([]dataset.Official{builtin}, dataset.Known()...)
+}
+
+// listFolder returns the names of the sets in the folder, and its other folders, quoted.
+func (c *call) listFolder() (sets, foreign []string, err error) {
+	if c.data.Dir == "" {
+		return nil, nil, nil
+	}
+	entries, err := os.ReadDir(c.data.Dir)
+	if err == nil {
+		sets, err = fetch.List(c.data.Dir)
+	}
+	for _, e := range entries {
+		if name := e.Name(); e.IsDir() && !slices.Contains(sets, name) {
+			foreign = append(foreign, fmt.Sprintf("%q", name))
+		}
+	}
+	return sets, foreign, err
 }
 
 func write(w io.Writer, tables ...*table.Table) error {
@@ -331,13 +336,13 @@ func fetchAll(ctx context.Context, c *call) error {
 		d.stop()
 		switch {
 		case err != nil && ctx.Err() != nil:
-			fmt.Fprintln(c.stderr, err) // says what is kept for the next time
+			fmt.Fprintln(c.stderr, err) // says what is kept for a resumed download
 			return err
 		case err != nil:
 			fmt.Fprintln(c.stderr, err)
 			failed++
 		case path == before:
-			fmt.Fprintf(c.stdout, "%s: there already, and intact\n", path)
+			fmt.Fprintf(c.stdout, "%s: already there and intact\n", path)
 		default:
 			fmt.Fprintf(c.stdout, "%s: fetched\n", path)
 		}
@@ -348,8 +353,7 @@ func fetchAll(ctx context.Context, c *call) error {
 	return nil
 }
 
-// A download shows the progress of one file, in KiB. A server that does not
-// say how large it is gets no bar.
+// download shows the progress of one file, in KiB. There is no bar if the server does not send the size.
 type download struct {
 	label string
 	w     io.Writer
@@ -361,17 +365,18 @@ func (d *download) progress(done, total int64) {
 	if total < 0 {
 		return
 	}
-	now, all := int(done>>10), int((total+1023)>>10)
+	count := int(done >> 10)
+	size := int((total + 1023) >> 10)
 	if d.bar == nil {
-		d.bar = progress.Start(d.w, progress.Options{Label: d.label, Unit: "KiB", Total: all})
-		d.bar.Skip(now) // of an earlier download
-		d.shown = now
+		d.bar = progress.Start(d.w, progress.Options{Label: d.label, Unit: "KiB", Total: size})
+		d.bar.Skip(count) // from an earlier download
+		d.shown = count
 	}
 	if done == total {
-		now = all
+		count = size
 	}
-	d.bar.Add(now - d.shown) // negative when it starts again
-	d.shown = now
+	d.bar.Add(count - d.shown) // negative when the download restarts
+	d.shown = count
 }
 
 func (d *download) stop() {
@@ -404,8 +409,7 @@ func verify(ctx context.Context, c *call) error {
 			result = "ok"
 		default:
 			result = "readable"
-			t.Footnotes = []string{"readable: complete and well-formed, but there is no sum to " +
-				"compare with"}
+			t.Footnotes = []string{"readable: complete and well-formed, but without a sum to check"}
 		}
 		t.Add(
 			name,
@@ -425,19 +429,18 @@ func stats(ctx context.Context, c *call) error {
 		"sizes", "node labels", "edge labels", "attributes", "isolated",
 		"self-loops", "repeated", "copies", "contradictory",
 	)...)
-	t.Caption = "Measured statistics; nodes and edges are means, beside the official ones."
+	t.Caption = "Measured statistics; nodes and edges are means, next to the official ones."
 	t.Footnotes = []string{
-		"edges: distinct undirected ones, self-loops of the files included, as the official table counts",
-		"node labels: those that occur (width of their one-hot encoding)",
-		"copies: graphs that repeat another one, but for the order of nodes and for attributes",
-		"contradictory: groups of such graphs that have several classes",
+		"edges: distinct undirected edges, including self-loops in the files, as in the official table",
+		"node labels: number of distinct labels (width of their one-hot encoding)",
+		"copies: graphs that equal another one up to the order of nodes and the attributes",
+		"contradictory: groups of such graphs with several classes",
 	}
 	molecules := table.New("set", table.Names(
 		"rows", "official", "dropped", "atoms", "bonds",
 		"sizes", "tasks", "yes", "no", "missing", "scaffolds",
 	)...)
-	molecules.Caption = "Measured statistics of molecules; atoms and bonds are means, yes, no and " +
-		"missing count labels."
+	molecules.Caption = "Measured statistics of molecules; atoms and bonds are means; yes, no and missing count labels."
 	err := c.each(ctx, "stats", func(name string) error {
 		if set, err := moleculenet.ByName(name); err == nil {
 			return addMolecules(ctx, molecules, c.data.Dir, set)
@@ -453,8 +456,7 @@ func stats(ctx context.Context, c *call) error {
 		}
 		officialNodes, officialEdges := table.Text("-"), table.Text("-")
 		var wrong []string
-		o, known := dataset.OfficialStats(name)
-		if known {
+		if o, ok := dataset.OfficialStats(name); ok {
 			officialNodes, officialEdges = table.Number(o.MeanNodes, 2), table.Number(o.MeanEdges, 2)
 			wrong = o.Disagreements(s)
 		}
@@ -474,7 +476,7 @@ func stats(ctx context.Context, c *call) error {
 	return errors.Join(write(c.stdout, t, molecules), err)
 }
 
-// findCopies finds the graphs that are the same by their edges and labels.
+// findCopies finds graphs with equal edges and labels.
 func findCopies(ctx context.Context, ds *dataset.Dataset) (*dataset.Copies, error) {
 	columns, err := ds.Columns()
 	if err != nil {
@@ -489,15 +491,15 @@ func findCopies(ctx context.Context, ds *dataset.Dataset) (*dataset.Copies, erro
 	return dataset.FindCopies(ctx, labelled.Graphs)
 }
 
-// compared returns the name of a set in a table of statistics, with a mark and an error if
-// something is wrong with them.
+// compared returns the name of a set for a table of statistics. If they disagree with the official
+// ones, the name has a mark, and it adds a footnote and returns an error.
 func compared(t *table.Table, name string, wrong []string) (string, error) {
 	if len(wrong) == 0 {
 		return name, nil
 	}
 	reasons := strings.Join(wrong, "; ")
 	t.Footnotes = append(t.Footnotes, fmt.Sprintf("† %s disagrees: %s", name, reasons))
-	return name + " †", fmt.Errorf("the statistics are not the official ones: %s", reasons)
+	return name + " †", fmt.Errorf("the statistics disagree with the official ones: %s", reasons)
 }
 
 func nodeLabels(ds *dataset.Dataset) string {
@@ -523,8 +525,8 @@ func export(ctx context.Context, c *call) error {
 		case c.column != "":
 			ds, err = moleculenet.Halves(ctx, c.data.Dir, name, c.column)
 		case isTable(name):
-			return errors.New("a molecule has labels for several tasks, and the TUDataset format has " +
-				"one class for a graph; name one -column")
+			return errors.New("the molecules have several tasks, but TUDataset allows one class per graph; " +
+				"give one -column")
 		default:
 			ds, err = c.open(ctx, name)
 		}
@@ -539,13 +541,13 @@ func export(ctx context.Context, c *call) error {
 	})
 }
 
-// isTable reports whether a set is one of MoleculeNet's, which are tables.
+// isTable reports whether a set is from MoleculeNet, whose sets are tables.
 func isTable(name string) bool {
 	_, err := moleculenet.ByName(name)
 	return err == nil
 }
 
-// addMolecules measures a set. The molecules that are dropped are named in footnotes.
+// addMolecules adds the statistics of a set to a table, and a footnote for each dropped molecule.
 func addMolecules(ctx context.Context, t *table.Table, dir string, set moleculenet.Set) error {
 	data, err := moleculenet.Open(ctx, dir, set.Name)
 	if err != nil {

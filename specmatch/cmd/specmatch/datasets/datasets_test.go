@@ -203,7 +203,7 @@ func TestMolecules(t *testing.T) {
 	}
 	line(t, out, "TOY")
 	want(t, out, "† hiv disagrees: 4 rows, official 41127", "dropped: dataset: "+hiv+`:5: "Xx"`)
-	want(t, stderr, "hiv: the statistics are not the official ones: 4 rows, official 41127")
+	want(t, stderr, "hiv: the statistics disagree with the official ones: 4 rows, official 41127")
 
 	out, stderr, err = invoke(t, "verify", "-data", dir)
 	if err != nil || !strings.HasSuffix(strings.Join(line(t, out, "hiv"), " "), "… - 3 readable") {
@@ -242,7 +242,7 @@ func TestStats(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "stats: 1 of 2 data sets failed") {
 		t.Errorf("got %v", err)
 	}
-	want(t, stderr, "MUTAG: the statistics are not the official ones: 2 graphs, official 188; ")
+	want(t, stderr, "MUTAG: the statistics disagree with the official ones: 2 graphs, official 188; ")
 	want(t, out, "† MUTAG disagrees: 2 graphs, official 188; 2.0000 mean nodes, official 17.93; 1.5000 mean edges, official 19.79")
 	if got := strings.Join(line(t, out, "MUTAG"), " "); got != "MUTAG † 2 2 2.00 17.93 1.50 19.79 2–2 2 (3) 0 1 0 1 1 0 0" {
 		t.Errorf("got %s", got)
@@ -257,7 +257,7 @@ func TestStats(t *testing.T) {
 	if out, _, err := invoke(t, "stats", "-data", folder(t, "motifs")); err != nil || line(t, out, "motifs")[1] != "2" {
 		t.Errorf("%v:\n%s", err, out)
 	}
-	if _, _, err := invoke(t, "stats", "-data", t.TempDir()); err == nil || !strings.Contains(err.Error(), "no data sets in this folder") {
+	if _, _, err := invoke(t, "stats", "-data", t.TempDir()); err == nil || !strings.Contains(err.Error(), "this folder holds no data sets") {
 		t.Errorf("an empty folder: %v", err)
 	}
 }
@@ -370,7 +370,7 @@ func TestFetch(t *testing.T) {
 	}
 	want(t, stderr, "TOY  100%")
 	out, _, err = invoke(t, "fetch", "-data", dir, "-dataset", "TOY", "-url", server.URL+"/tu")
-	if err != nil || out != path+": there already, and intact\n" {
+	if err != nil || out != path+": already there and intact\n" {
 		t.Errorf("again: %v, %q", err, out)
 	}
 	if out, _, err := invoke(t, "verify", "-data", dir); err != nil || !strings.Contains(out, "recorded") {

@@ -1,11 +1,11 @@
-// Package doctor is the tool's subcommand that says what this binary can compute with on this
-// machine, and what to do about what it cannot:
+// Package doctor is the tool's subcommand that checks the compute engines of this binary on this
+// machine, and explains how to fix those that do not work:
 //
 //	specmatch doctor
 //	go run -tags cuda ./experiments/doctor -backend cuda
 //
-// Every engine that opens multiplies matrices and is compared with the reference
-// engine. The exit status is 1 if the one asked for with -backend is not fit.
+// Every engine that opens multiplies matrices, and the products are compared with the reference
+// engine's. The exit status is 1 if the engine of -backend fails.
 package doctor
 
 import (
@@ -24,8 +24,8 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// Synopsis says what the command does.
-const Synopsis = "Says what this binary can compute with here."
+// Synopsis describes the command in one sentence.
+const Synopsis = "Checks the compute engines of this binary on this machine."
 
 // Run is the command as a program of its own.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -37,7 +37,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return act(ctx, stdout, stderr)
 }
 
-// Setup adds the command's flags and returns what it does.
+// Setup adds the command's flags and returns its action.
 func Setup(f *cli.FlagSet) cli.Action {
 	engine := new(cli.Engine)
 	f.Add(engine)
@@ -46,10 +46,10 @@ func Setup(f *cli.FlagSet) cli.Action {
 	}
 }
 
-// diagnose says what the binary can compute with. The error is that of the engine asked for.
+// diagnose prints a line for every engine. It returns the error of the engine of -backend.
 func diagnose(engine *cli.Engine, stdout io.Writer) error {
-	line := func(what, format string, args ...any) {
-		fmt.Fprintf(stdout, "%-14s %s\n", what, fmt.Sprintf(format, args...))
+	line := func(topic, format string, args ...any) {
+		fmt.Fprintf(stdout, "%-14s %s\n", topic, fmt.Sprintf(format, args...))
 	}
 	line("binary", "%s, %s/%s, %d threads",
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0))
@@ -62,9 +62,9 @@ func diagnose(engine *cli.Engine, stdout io.Writer) error {
 	}
 	names := backend.Names()
 	if !slices.Contains(names, engine.Name()) {
-		names = append(names, engine.Name()) // whose error says what to do
+		names = append(names, engine.Name()) // its error says what to do
 	}
-	var asked error
+	var requested error
 	for _, name := range names {
 		if name == "ref" {
 			continue
@@ -76,10 +76,10 @@ func diagnose(engine *cli.Engine, stdout io.Writer) error {
 			line(name, "products in %v agree with the reference", engine.Precision)
 		}
 		if name == engine.Name() {
-			asked = err
+			requested = err
 		}
 	}
-	return asked
+	return requested
 }
 
 func check(name string, p tensor.Precision) error {

@@ -31,10 +31,12 @@ func main() {
 	}
 	ctx, be := context.Background(), cpu.New(tensor.Float32)
 	l := must(method.New("specmatch", method.Setup{
-		Backend: be, Graphs: graphs, Batch: 16, Encoder: gnn.Architecture{Kind: gnn.KindGIN, In: 1, Hidden: 32, Layers: 3},
+		Backend: be, Graphs: graphs, Batch: 16,
+		Encoder: gnn.Architecture{Kind: gnn.KindGIN, In: 1, Hidden: 32, Layers: 3},
 	}))
 	must(train.Run(ctx, l, train.Options{Epochs: 3}, func(train.Progress) error { return nil }))
-	trained := model.Trained{Encoder: l.Model.Encoder, Card: model.Card{Features: new(graph.Columns), SelfLoops: l.SelfLoops}}
+	card := model.Card{Features: new(graph.Columns), SelfLoops: l.SelfLoops}
+	trained := model.Trained{Encoder: l.Model.Encoder, Card: card}
 	before := must(trained.Embed(ctx, graphs))
 	check(trained.Save("model.safetensors"))
 	opened := must(model.Open("model.safetensors", be))
