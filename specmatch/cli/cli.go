@@ -1,11 +1,10 @@
-// Package cli is what the experiments' command lines have in common: exit
-// statuses, Ctrl-C, and flags that check themselves.
+// Package cli implements the command lines of the experiments: exit statuses, Ctrl-C, and flags that
+// check themselves.
 //
-// The mental model: a main is one line, [Main](run), and everything testable
-// lives in run, which reports how it ended by the error it returns. Flags are
-// the standard library's; a [FlagSet] adds a help text that shows every default,
-// a [Parser] says what a flag accepts, and a [Group] is a struct whose fields
-// are the defaults before parsing and the values after it:
+// The mental model: a main is one line, [Main](run). Everything testable is in run, which reports
+// failures as errors. Flags are the standard library's. A [FlagSet] adds a help text with every
+// default, a [setting.Parser] says what a flag accepts, and a [Group] is a struct whose fields hold
+// the defaults before parsing and the values afterwards:
 //
 //	func main() { cli.Main(run) }
 //
@@ -20,8 +19,8 @@
 //		…
 //	}
 //
-// A flag's value comes from the command line, else from its environment
-// variable where it has one, else from its default.
+// A flag takes its value from the command line, else from its environment variable, else from its
+// default.
 package cli
 
 import (
@@ -43,14 +42,13 @@ import (
 
 // The exit statuses of every experiment.
 const (
-	ExitOK          = 0   // the work was done, or help was asked for
-	ExitFailure     = 1   // anything else went wrong
+	ExitOK          = 0   // success, or help
+	ExitFailure     = 1   // any other error
 	ExitUsage       = 2   // a [UsageError]
-	ExitInterrupted = 130 // stopped by Ctrl-C (128 + SIGINT, as shells have it) or SIGTERM
+	ExitInterrupted = 130 // stopped by Ctrl-C (128 + SIGINT, as in shells) or SIGTERM
 )
 
-// UsageError is a mistake in how the command was called. It ends the command
-// with [ExitUsage].
+// UsageError is a mistake in the command line. It ends the command with [ExitUsage].
 type UsageError struct{ Err error }
 
 // Error returns the message of the wrapped error.
@@ -59,33 +57,31 @@ func (e *UsageError) Error() string { return e.Err.Error() }
 // Unwrap returns the wrapped error.
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// Usagef returns a [UsageError] with a message as by [fmt.Errorf].
+// Usagef returns a [UsageError] with a message formatted by [fmt.Errorf].
 func Usagef(format string, args ...any) error {
 	return &UsageError{fmt.Errorf(format, args...)}
 }
 
-// Main runs an experiment and ends the process with its exit status. Nothing else in
-// an experiment exits.
+// Main runs an experiment and ends the process with its exit status. Nothing else in an experiment
+// exits.
 //
-// The first Ctrl-C (or SIGTERM) cancels ctx: run stops at the next place where
-// the work can be resumed, and returns an error that wraps [context.Canceled]. If
-// that takes longer than a second, as within a step of a very large model, the
-// process ends anyway: its run can be resumed as that of a killed process can. The
-// second Ctrl-C exits at once.
+// The first Ctrl-C (or SIGTERM) cancels ctx: run stops at the next point from which it can resume, and
+// returns an error that wraps [context.Canceled]. If that takes about a second, as in a step of a very
+// large model, the process ends anyway; the run can be resumed like that of a killed process. A second
+// Ctrl-C exits at once.
 func Main(run func(ctx context.Context, args []string, stdout, stderr io.Writer) error) {
 	name := filepath.Base(os.Args[0])
 	if n := slurmCores(os.Getenv); n > 0 {
 		runtime.GOMAXPROCS(n)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	// Both signals come through one channel, and not through
-	// signal.NotifyContext, so that a second one right after the first is
-	// not lost between two registrations.
+	// Both signals come through one channel rather than signal.NotifyContext, so that a second signal
+	// right after the first is not lost between two registrations.
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-signals
-		fmt.Fprintln(os.Stderr, "\nstopping; once more to quit at once")
+		fmt.Fprintln(os.Stderr, "\nstopping; press Ctrl-C once more to quit at once")
 		cancel()
 		select {
 		case <-signals:
@@ -98,9 +94,8 @@ func Main(run func(ctx context.Context, args []string, stdout, stderr io.Writer)
 	os.Exit(exit(ctx, err, name, os.Stderr))
 }
 
-// slurmCores returns how many cores Slurm gives to the task, which may share a node
-// that does not confine it, at most those of the machine; 0 if it does not say, or
-// GOMAXPROCS does.
+// slurmCores returns the number of cores that Slurm gives the task, at most those of the machine: the
+// node may not confine the task to them. It returns 0 if GOMAXPROCS is set or Slurm gives no number.
 func slurmCores(env func(string) string) int {
 	if env("GOMAXPROCS") != "" {
 		return 0
@@ -109,10 +104,10 @@ func slurmCores(env func(string) string) int {
 	return min(n, runtime.NumCPU())
 }
 
-// grace is how long an interrupted run may take to stop.
+// grace is the time that an interrupted run may take to stop.
 const grace = 700 * time.Millisecond
 
-// exit reports err on stderr and returns the status that it stands for.
+// exit prints err to stderr and returns its exit status.
 func exit(ctx context.Context, err error, name string, stderr io.Writer) int {
 	var usage *UsageError
 	switch {

@@ -11,28 +11,28 @@ import (
 	"strings"
 )
 
-// Command is what the first argument of a program names, or the first two.
+// Command is a command of a program, named by the first argument or the first two.
 type Command struct {
 	Name     string
 	Synopsis string
 	Examples []string
-	// Setup adds the command's flags and returns what it does with them.
+	// Setup adds the command's flags and returns its action.
 	Setup func(f *FlagSet) Action
 }
 
-// Action is what a command does.
+// Action runs a command whose flags have been parsed.
 type Action func(ctx context.Context, stdout, stderr io.Writer) error
 
-// Commands are those of a program, which has "version", "completion" and "help" besides.
+// Commands lists the commands of a program besides "version", "completion" and "help".
 type Commands []Command
 
-// Run runs the command that args begin with. program is its name, and does what it does,
-// for the overview that is shown without arguments.
+// Run runs the command at the beginning of args. Without arguments it prints an overview, with the
+// name of the program and its synopsis.
 func (all Commands) Run(
-	ctx context.Context, program, does string, args []string, stdout, stderr io.Writer,
+	ctx context.Context, program, synopsis string, args []string, stdout, stderr io.Writer,
 ) error {
 	if len(args) == 0 || slices.Contains([]string{"-h", "-help", "--help", "help"}, args[0]) {
-		_, err := io.WriteString(stdout, all.overview(program, does))
+		_, err := io.WriteString(stdout, all.overview(program, synopsis))
 		return err
 	}
 	name, args := args[0], args[1:]
@@ -51,7 +51,7 @@ func (all Commands) Run(
 	}
 	i := slices.IndexFunc(all, func(c Command) bool { return c.Name == name })
 	if i < 0 {
-		return Usagef("unknown command %q: want %s", name, strings.Join(all.names(), ", "))
+		return Usagef("unknown command %q: want one of %s", name, strings.Join(all.names(), ", "))
 	}
 	flags, act := all[i].flags(program)
 	if err := flags.Parse(args, stdout); err != nil {
@@ -70,7 +70,7 @@ func (all Commands) describe(stdout io.Writer, command string) error {
 	return json.NewEncoder(stdout).Encode(flags.Describe())
 }
 
-// Under returns the commands as second words of a program, behind the first word.
+// Under returns the commands with a word before their names.
 func (all Commands) Under(word string) Commands {
 	var below Commands
 	for _, c := range all {
@@ -93,23 +93,23 @@ func (all Commands) names() (names []string) {
 	return append(names, "version", "completion")
 }
 
-func (all Commands) overview(program, does string) string {
+func (all Commands) overview(program, synopsis string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\nUsage: %s COMMAND [flags]\n\nCommands:\n", does, program)
+	fmt.Fprintf(&b, "%s\n\nUsage: %s COMMAND [flags]\n\nCommands:\n", synopsis, program)
 	for _, c := range all {
 		fmt.Fprintf(&b, "  %s\n\t%s\n", c.Name, strings.ReplaceAll(c.Synopsis, "\n", "\n\t"))
 	}
 	b.WriteString("  version\n\tPrints the version.\n")
-	fmt.Fprintf(&b, "  completion\n\tPrints completion for bash: source <(%s completion)\n\n", program)
+	fmt.Fprintf(&b, "  completion\n\tPrints completions for bash: source <(%s completion)\n\n", program)
 	b.WriteString("COMMAND -h explains the flags of a command.\n")
 	return b.String()
 }
 
-// release is the version of a binary that is built for a release: its build sets it, by
+// release is the version of a release, set at build time by
 // -ldflags "-X github.com/specmatch/specmatch/specmatch/cli.release=0.1.0".
 var release string
 
-// version returns that of the release, or of the module, as the Go tool has stamped it.
+// version returns the version of the release, or that of the module from the Go tool.
 func version() string {
 	if release != "" {
 		return release
@@ -121,7 +121,7 @@ func version() string {
 }
 
 func (all Commands) completion(program string) string {
-	words := map[string][]string{} // that may follow a first word, "" for the first
+	words := map[string][]string{} // completions by first word; "" for the first word itself
 	for _, name := range all.names() {
 		first, second, two := strings.Cut(name, " ")
 		if !two {

@@ -15,23 +15,23 @@ import (
 	"github.com/specmatch/specmatch/specmatch/setting"
 )
 
-// FlagSet is a [flag.FlagSet] that returns its errors, takes no positional
-// arguments, and explains itself.
+// FlagSet is a [flag.FlagSet] that returns its errors, takes no positional arguments, and explains
+// itself.
 type FlagSet struct {
 	*flag.FlagSet
 	synopsis string
-	command  string // what a user types; "" is go run of the experiment
+	command  string // what a user types; "" means go run of the experiment
 	examples []string
 	env      map[string]string // flag name → environment variable
 	checks   []func() error    // of flags that depend on one another
-	given    map[string]bool   // on the command line, or by the environment
+	given    map[string]bool   // by the command line or the environment
 
 	// For resuming a run: the roles of the flags, and the names of the flags with the
 	// first seed and the number of seeds.
 	roles        map[string]role
 	first, count string
 	inputs       map[string]string // see Input
-	oldNames     map[string]string // names of flags by their former ones
+	oldNames     map[string]string // former name → name
 	topics       []topic
 
 	small []small
@@ -40,16 +40,15 @@ type FlagSet struct {
 	skipsData  func() bool // nil is never
 }
 
-// small is a second set of defaults, for runs of some kind.
+// small is a second set of defaults for some kind of run.
 type small struct {
-	when   string // the kind, in words
+	when   string // describes the kind
 	holds  func() bool
 	values map[string]string
 }
 
-// NewFlagSet returns an empty flag set for the experiment of that name. The
-// synopsis and the examples (at least one; each a list of flags) go into the
-// help text.
+// NewFlagSet returns an empty flag set for the experiment of that name. The help text shows the
+// synopsis and the examples, at least one; each is a list of flags.
 func NewFlagSet(name, synopsis string, examples ...string) *FlagSet {
 	f := &FlagSet{
 		FlagSet:  flag.NewFlagSet(name, flag.ContinueOnError),
@@ -78,25 +77,23 @@ func (f *FlagSet) Add(groups ...Group) {
 	}
 }
 
-// Var defines a flag that stores what parse makes of its argument in p. The
-// value that p has now is the default. A name in `backquotes` in usage stands
-// for the argument in the help text.
+// Var defines a flag that parses its argument into p. The present value of p is the default. In the
+// usage, a name in `backquotes` stands for the argument.
 func Var[T any](f *FlagSet, p *T, name string, parse setting.Parser[T], usage string) {
 	f.Var(&value[T]{p, parse}, name, usage)
 }
 
-// Env makes the environment variable the source of the named flag where the
-// command line does not give it. An empty variable counts as none.
+// Env makes an environment variable the source of a flag that the command line does not set. An empty
+// variable counts as unset.
 func (f *FlagSet) Env(name, variable string) { f.env[name] = variable }
 
-// Check makes Parse call check last, for flags that depend on one another.
+// Check makes Parse call check at its end, for flags that depend on one another.
 func (f *FlagSet) Check(check func() error) { f.checks = append(f.checks, check) }
 
-// Parse parses args, then the environment, then resumes the run in the directory of
-// -out, if there is one: a flag that is not given gets the run's value, and one that
-// is given must agree with it or, if it [FlagSet.Grows], is added to it. For -h it
-// prints help on stdout and returns [flag.ErrHelp]; a mistake is a [UsageError] that
-// names flag and value.
+// Parse parses args and the environment, and then merges the flags of the run in -out, if there is
+// one: a flag that is not given gets the run's value; a given one must equal it, or is added to it if
+// it [FlagSet.Grows]. For -h it prints help to stdout and returns [flag.ErrHelp]. Mistakes are
+// returned as a [UsageError] with the flag and the value.
 func (f *FlagSet) Parse(args []string, stdout io.Writer) error {
 	switch err := f.FlagSet.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -141,20 +138,19 @@ func (f *FlagSet) Parse(args []string, stdout io.Writer) error {
 	return err
 }
 
-// Given reports, to a check, whether the command line or the environment gives one of
-// the flags.
+// Given reports whether the command line or the environment sets one of the flags.
 func (f *FlagSet) Given(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return f.given[name] })
 }
 
-// Small gives flags other defaults in runs for which holds returns true; Parse calls
-// it once the flags are set. The string when says it in words, for the help text.
+// Small sets other defaults for runs for which holds returns true; Parse calls it once the flags are
+// set. when describes such runs in the help text.
 func (f *FlagSet) Small(when string, holds func() bool, values map[string]string) {
 	f.small = append(f.small, small{when, holds, values})
 }
 
-// setUngiven sets those flags among values that nothing else has set: the command
-// line, the environment, or a run that is resumed.
+// setUngiven sets the flags in values that neither the command line, nor the environment, nor a
+// resumed run has set.
 func (f *FlagSet) setUngiven(values map[string]string) error {
 	given := f.givenNames()
 	for name, value := range values {
@@ -168,43 +164,41 @@ func (f *FlagSet) setUngiven(values map[string]string) error {
 	return nil
 }
 
-// AfterParse makes Parse call hook once the command line and the environment have been
-// read, before second defaults and checks. given has the names of the flags that they
-// set; hook may set others.
+// AfterParse makes Parse call hook after the command line and the environment have been read, and
+// before second defaults and checks. given has the names of the flags that are set; hook may set more.
 func (f *FlagSet) AfterParse(hook func(given map[string]bool) error) {
 	f.afterParse = append(f.afterParse, hook)
 }
 
-// SkipsData says when a command reads no data, so that [Data.Open] need not.
+// SkipsData sets the function that reports whether the command reads no data.
 func (f *FlagSet) SkipsData(skips func() bool) { f.skipsData = skips }
 
-// Collecting reports whether the command reads no data, because it only puts finished
-// parts together; a nil FlagSet, of an experiment that a test has made, does not.
+// Collecting reports whether the command reads no data, because it only collects finished units. It
+// returns false for a nil FlagSet, as in tests of experiments.
 func (f *FlagSet) Collecting() bool {
 	return f != nil && f.skipsData != nil && f.skipsData()
 }
 
-// Input records the SHA-256 sum, in hexadecimal, of a file that the run reads. The
-// name should not depend on where the file is.
+// Input records the SHA-256 sum, in hexadecimal, of a file that the run reads. The name should not
+// depend on the file's folder.
 func (f *FlagSet) Input(name, sum string) { f.inputs[name] = sum }
 
 // Inputs returns the sums by name.
 func (f *FlagSet) Inputs() map[string]string { return f.inputs }
 
-// topic is a part of the flags that -h explains alone.
+// topic is a subset of the flags that -h can explain separately.
 type topic struct {
 	usage string
 	find  func(name string) (title string, flags []string)
 }
 
-// Topics makes -h NAME explain only the flags that find returns, under a title. find returns no
-// flags for a name that is no topic. The usage says in the help text what NAME can be.
+// Topics makes -h NAME explain only the flags that find returns, under a title. find returns no flags
+// for an unknown name. In the help text, usage says what NAME can be.
 func (f *FlagSet) Topics(usage string, find func(name string) (title string, flags []string)) {
 	f.topics = append(f.topics, topic{usage, find})
 }
 
-// help prints the synopsis, the examples, and every flag with its default; for a topic, its flags
-// alone.
+// help prints the synopsis, the examples and every flag with its default, or only the flags of a topic.
 func (f *FlagSet) help(w io.Writer, name string) error {
 	var b bytes.Buffer
 	shown := func(string) bool { return true }
@@ -270,8 +264,7 @@ type value[T any] struct {
 	parse setting.Parser[T]
 }
 
-// String returns the value as the command line would have it: a list is
-// joined by commas.
+// String returns the command-line text of the value; a list is joined by commas.
 func (v *value[T]) String() string {
 	if v.p == nil { // package flag asks a zero value for its default
 		return ""

@@ -284,7 +284,7 @@ func TestQuoted(t *testing.T) {
 			t.Errorf("%s: %q, %v", text, got, err)
 		}
 	}
-	if _, err := parse(`"a,b`); err == nil || !strings.Contains(err.Error(), "quotes as in a table") {
+	if _, err := parse(`"a,b`); err == nil || !strings.Contains(err.Error(), "want quotes as in CSV") {
 		t.Error(err)
 	}
 }

@@ -11,9 +11,8 @@ import (
 	"github.com/specmatch/specmatch/specmatch/setting"
 )
 
-// Settings defines a flag for every setting, with its default for a kind of experiment, and a
-// hidden one for its old name. The values, which must not be nil, hold the setting's value from
-// then on: what they have now is the default.
+// Settings defines a flag for every setting, and a hidden flag for its old name. The flags set values,
+// which must not be nil. The default is the present value, or else that of the kind of experiment.
 func (f *FlagSet) Settings(values setting.Values, kind string, settings ...setting.Setting) {
 	for _, s := range settings {
 		if _, ok := values[s.Name()]; !ok {
@@ -34,7 +33,7 @@ type settingValue struct {
 	values  setting.Values
 }
 
-// String returns the value as the command line would have it.
+// String returns the command-line text of the value.
 func (v *settingValue) String() string {
 	if v.setting == nil { // package flag asks a zero value for its default
 		return ""
@@ -52,13 +51,13 @@ func (v *settingValue) Set(text string) error {
 
 func (v *settingValue) Get() any { return v.values[v.setting.Name()] }
 
-// IsBoolFlag reports whether the flag alone means true.
+// IsBoolFlag reports whether the flag without a value means true.
 func (v *settingValue) IsBoolFlag() bool {
 	_, ok := v.Get().(bool)
 	return ok
 }
 
-// VisitAll calls visit for every flag in the order of names, old names left out.
+// VisitAll calls visit for every flag in the order of names, without old names.
 func (f *FlagSet) VisitAll(visit func(*flag.Flag)) {
 	f.FlagSet.VisitAll(func(fl *flag.Flag) {
 		if _, old := f.oldNames[fl.Name]; !old {
@@ -67,7 +66,7 @@ func (f *FlagSet) VisitAll(visit func(*flag.Flag)) {
 	})
 }
 
-// givenNames returns the names of the flags that have been set, by whatever name.
+// givenNames returns the names of the flags that have been set, also by an old name.
 func (f *FlagSet) givenNames() map[string]bool {
 	given := map[string]bool{}
 	f.Visit(func(fl *flag.Flag) {
@@ -80,7 +79,7 @@ func (f *FlagSet) givenNames() map[string]bool {
 	return given
 }
 
-// renamed returns the flags of an earlier run by their names of today.
+// renamed returns the flags of an earlier run by their present names.
 func (f *FlagSet) renamed(flags map[string]json.RawMessage) map[string]json.RawMessage {
 	flags = maps.Clone(flags)
 	for old, name := range f.oldNames {
@@ -102,8 +101,8 @@ type Description struct {
 	Group   string          `json:"group,omitempty"` // "method" for the settings of methods
 }
 
-// Describe describes the flags, with the values that they have now as the defaults.
-func (f *FlagSet) Describe() (all []Description) {
+// Describe describes the flags, with their present values as defaults.
+func (f *FlagSet) Describe() (descriptions []Description) {
 	f.VisitAll(func(fl *flag.Flag) {
 		_, usage := flag.UnquoteUsage(fl)
 		d := Description{
@@ -120,9 +119,9 @@ func (f *FlagSet) Describe() (all []Description) {
 				d.Old = old
 			}
 		}
-		all = append(all, d)
+		descriptions = append(descriptions, d)
 	})
-	return all
+	return descriptions
 }
 
 func typeOf(v flag.Value) string {

@@ -13,10 +13,9 @@ import (
 	"github.com/specmatch/specmatch/tensor/files"
 )
 
-// Absorb takes the finished units that are wanted and not there yet over from the run
-// in another directory: their lines of the journal, their files, linked where the file
-// system can, and their rows of metrics.csv. The other directory stays as it is. It is an error
-// if results of the two may not be mixed, see [Open], or if a file is missing or has
+// Absorb copies the wanted units that d lacks from the run in path: their journal lines, their files
+// (as hard links if possible) and their rows of metrics.csv. The other directory does not change.
+// It returns an error if the results may not be mixed, see [Open], or if a file is missing or has
 // changed.
 func (d *Dir) Absorb(path string, wanted func(unit string) bool) error {
 	units, err := readJournal(filepath.Join(path, "done.jsonl"))
@@ -29,7 +28,7 @@ func (d *Dir) Absorb(path string, wanted func(unit string) bool) error {
 	if len(units) == 0 {
 		return nil
 	}
-	if d.journal.f == nil { // it is only to be looked at
+	if d.journal.f == nil { // with -list, d is read-only
 		maps.Copy(d.journal.done, units)
 		return nil
 	}
@@ -48,15 +47,15 @@ func (d *Dir) Absorb(path string, wanted func(unit string) bool) error {
 	return nil
 }
 
-// admit returns an error unless results of the run in path may stand beside those of
-// d, and notes in config.json how they came about.
+// admit returns an error unless results of the run in path may be mixed with those of d. It records
+// the builds and machines of that run in config.json.
 func (d *Dir) admit(path string) error {
 	c, err := readConfig(filepath.Join(path, "config.json"))
 	if err == nil {
 		err = c.mixes(d.config, d.flags, d.Output.Mixed)
 	}
 	if err != nil {
-		return fmt.Errorf("the run in %s cannot be taken into %s: %w", path, d.Path, err)
+		return fmt.Errorf("the run in %s cannot be collected into %s: %w", path, d.Path, err)
 	}
 	starts := append([]start{c.start}, c.Resumed...)
 	current := d.config.last()
@@ -73,8 +72,7 @@ func (d *Dir) admit(path string) error {
 				s.Machine.InstructionSet, current.Machine.InstructionSet)
 		}
 		if err != nil {
-			return fmt.Errorf("the run in %s cannot be taken into %s: %w; accept the "+
-				"difference with -mixed",
+			return fmt.Errorf("the run in %s cannot be collected into %s: %w; -mixed accepts the difference",
 				path, d.Path, err)
 		}
 	}
@@ -87,7 +85,7 @@ func (d *Dir) admit(path string) error {
 	return files.WriteJSON(d.Join("config.json"), d.config)
 }
 
-// absorb takes one unit over; the journal's line comes last.
+// absorb copies one unit; its journal line comes last.
 func (d *Dir) absorb(path string, u Record, columns []string, rows []Epoch) error {
 	for file, sum := range u.Files {
 		if err := intact(path, file, sum); err != nil {
@@ -114,29 +112,29 @@ func (d *Dir) absorb(path string, u Record, columns []string, rows []Epoch) erro
 	return d.append(u)
 }
 
-// link makes to another name of the file from, or a copy of it where it cannot be.
-func link(from, to string) error {
-	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
+// link makes target a hard link to the file source, or a copy if the file system has no links.
+func link(source, target string) error {
+	if err := os.MkdirAll(filepath.Dir(target), 0o777); err != nil {
 		return err
 	}
-	os.Remove(to) // what an interrupted unit may have left
-	if os.Link(from, to) == nil {
+	os.Remove(target) // may be left by an interrupted unit
+	if os.Link(source, target) == nil {
 		return nil
 	}
-	f, err := os.Open(from)
+	f, err := os.Open(source)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	return files.Write(to, func(w io.Writer) error {
+	return files.Write(target, func(w io.Writer) error {
 		_, err := io.Copy(w, f)
 		return err
 	})
 }
 
-// Seconds estimates how long a unit takes: what it took if it is done, which is then
-// true, else the mean of those done whose names differ from its own only in numbers
-// behind an equals sign, as in seed=3; 0 if there are none.
+// Seconds returns the time that a finished unit took, with done true. For other units it estimates the
+// time: the mean over finished units whose names differ only in numbers after an equals sign, such as
+// seed=3, or 0 if there are none.
 func (d *Dir) Seconds(unit string) (seconds float64, done bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -153,7 +151,7 @@ func (d *Dir) Seconds(unit string) (seconds float64, done bool) {
 	return seconds / float64(max(n, 1)), false
 }
 
-// kind is a unit's name without the numbers of seeds and folds.
+// kind returns a unit's name without the numbers of seeds and folds.
 func kind(unit string) string { return numbers.ReplaceAllString(unit, "$1") }
 
 var numbers = regexp.MustCompile(`=[-+]?[0-9]+(/|$)`)

@@ -50,8 +50,7 @@ type machine struct {
 	CPU        string `json:"cpu,omitempty"`
 	NumCPU     int    `json:"num_cpu"`
 	GOMAXPROCS int    `json:"gomaxprocs"`
-	// InstructionSet is what kernels are chosen by, see package simd. Results differ
-	// by it.
+	// InstructionSet selects the kernels, see package simd. Results depend on it.
 	InstructionSet string `json:"instruction_set,omitempty"`
 }
 
@@ -94,10 +93,10 @@ func newConfig(o Options) *config {
 	return c
 }
 
-// instructionSet returns what the kernels run with; a test says otherwise.
+// instructionSet returns the instruction set of the kernels; tests replace it.
 var instructionSet = func() string { return simd.Level().String() }
 
-// cpu returns the processor's name, where the system tells it as Linux does.
+// cpu returns the processor's name on Linux, "" elsewhere.
 func cpu() string {
 	info, _ := os.ReadFile("/proc/cpuinfo")
 	for line := range strings.Lines(string(info)) {
@@ -125,53 +124,47 @@ func readConfig(path string) (*config, error) {
 	return c, nil
 }
 
-// after returns the configuration of the run c after it is resumed by the start now,
-// or an error that says why it cannot be: another experiment, flag, input or
-// instruction set.
-func (c *config) after(now *config, flags *cli.FlagSet, mixed bool) (*config, error) {
-	if err := c.mixes(now, flags, mixed); err != nil {
+// after returns the configuration of the run c once it is resumed by the current start. The error
+// says why it cannot be: another experiment, flag, input or instruction set.
+func (c *config) after(current *config, flags *cli.FlagSet, mixed bool) (*config, error) {
+	if err := c.mixes(current, flags, mixed); err != nil {
 		return nil, err
 	}
-	next := *now
+	next := *current
 	next.Inputs = maps.Clone(c.Inputs)
-	maps.Copy(next.Inputs, now.Inputs)
-	next.Resumed = slices.Concat(c.Resumed, []start{now.start})
+	maps.Copy(next.Inputs, current.Inputs)
+	next.Resumed = slices.Concat(c.Resumed, []start{current.start})
 	next.start = c.start
 	return &next, nil
 }
 
-// mixes returns an error unless results of the run c may stand beside those of the
-// start now. It does not look at the flags that mayDiffer.
-func (c *config) mixes(now *config, flags *cli.FlagSet, mixed bool, mayDiffer ...string) error {
-	if c.Experiment != now.Experiment {
-		return fmt.Errorf("it is of experiment %s, not %s", c.Experiment, now.Experiment)
+// mixes returns an error unless results of the run c may be mixed with those of the current start.
+// It does not compare the flags in mayDiffer.
+func (c *config) mixes(current *config, flags *cli.FlagSet, mixed bool, mayDiffer ...string) error {
+	if c.Experiment != current.Experiment {
+		return fmt.Errorf("it is of experiment %s, not %s", c.Experiment, current.Experiment)
 	}
 	if err := flags.Compare(c.Flags, mayDiffer...); err != nil {
 		return err
 	}
-	if err := sameInputs(c.Inputs, now.Inputs); err != nil {
+	if err := sameInputs(c.Inputs, current.Inputs); err != nil {
 		return err
 	}
-	var sets []string // which earlier versions did not record
+	var sets []string // earlier versions did not record theirs
 	for _, s := range append([]start{c.start}, c.Resumed...) {
 		if set := s.Machine.InstructionSet; set != "" {
 			sets = append(sets, set)
 		}
 	}
-	if set := now.Machine.InstructionSet; len(sets) > 0 && !mixed && !slices.Contains(sets, set) {
-		return fmt.Errorf(
-			"its results were computed with the instruction set %s, and these would be with %s; set "+
-				"%s=%[1]s if this processor has it, or accept the difference with -mixed",
-			sets[0],
-			set,
-			simd.EnvVar,
-		)
+	if set := current.Machine.InstructionSet; len(sets) > 0 && !mixed && !slices.Contains(sets, set) {
+		return fmt.Errorf("its results were computed with the instruction set %s, and these would be with %s; "+
+			"set %s=%[1]s if this processor has it, or accept the difference with -mixed",
+			sets[0], set, simd.EnvVar)
 	}
 	return nil
 }
 
-// code returns the commits of the builds that the run was started with, in order,
-// those with changes marked; "" where none is known.
+// code returns the commits of the run's builds, in order, and marks those with changes; "" if unknown.
 func (c *config) code() string {
 	var list []string
 	for _, s := range append([]start{c.start}, c.Resumed...) {
@@ -193,23 +186,20 @@ func (c *config) last() start {
 	return c.start
 }
 
-// sameInputs returns an error that names the first file that both have with
-// different contents.
-func sameInputs(was, now map[string]string) error {
-	for _, name := range slices.Sorted(maps.Keys(now)) {
-		if sum, ok := was[name]; ok && sum != now[name] {
-			return fmt.Errorf("the file %s has changed: its SHA-256 was %s, now it is %s; put the "+
-				"file back",
-				name, sum, now[name])
+// sameInputs returns an error if a file is in both maps with different sums.
+func sameInputs(previous, current map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(current)) {
+		if sum, ok := previous[name]; ok && sum != current[name] {
+			return fmt.Errorf("the file %s has changed: its SHA-256 was %s, now it is %s; restore the file",
+				name, sum, current[name])
 		}
 	}
 	return nil
 }
 
-// CheckPretrained returns a usage error of -pretrained unless the directory path, if it
-// is given, has a run of the experiment with the settings in flags, and its files of
-// weights are there, unchanged. Flags that pre-training does not depend on may differ,
-// those named in mayDiffer, and the instruction set.
+// CheckPretrained returns a usage error of -pretrained unless the directory path holds a run of the
+// experiment with the same flags, and its weights files are unchanged. An empty path is accepted. The
+// instruction set, flags that pre-training does not depend on, and those in mayDiffer may differ.
 func CheckPretrained(path string, flags *cli.FlagSet, mayDiffer, weights []string) error {
 	if path == "" {
 		return nil

@@ -23,15 +23,14 @@ type journal struct {
 	done map[string]Record
 }
 
-// Record is a finished unit: its result, and what else it left in the directory.
+// Record is a finished unit: its result, and a summary of its files and metrics.
 type Record struct {
 	Name   string          `json:"unit"`
 	Result json.RawMessage `json:"result"`
-	// rows of metrics.csv under its name, or below: a/b is below a
+	// rows of metrics.csv of the unit and of the units below it (a/b is below a)
 	Metrics int               `json:"metrics,omitempty"`
-	Files   map[string]string `json:"files,omitempty"` // SHA-256 by path in the run directory
-	// that the unit took; earlier versions did not say
-	Seconds float64 `json:"seconds,omitempty"`
+	Files   map[string]string `json:"files,omitempty"`   // SHA-256 by path in the run directory
+	Seconds float64           `json:"seconds,omitempty"` // 0 in earlier versions
 }
 
 func (j *journal) open(path string) (err error) {
@@ -42,7 +41,7 @@ func (j *journal) open(path string) (err error) {
 	return err
 }
 
-// readJournal reads a done.jsonl, which may be missing, or growing: its units by name.
+// readJournal reads the units of a done.jsonl, by name. The file may be missing, or still grow.
 func readJournal(path string) (map[string]Record, error) {
 	data, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -51,20 +50,20 @@ func readJournal(path string) (map[string]Record, error) {
 	done := map[string]Record{}
 	number := 0
 	for line := range bytes.Lines(data) {
-		if !bytes.HasSuffix(line, []byte("\n")) { // being written, or never finished
+		if !bytes.HasSuffix(line, []byte("\n")) { // incomplete
 			break
 		}
 		number++
 		var u Record
 		if err := json.Unmarshal(line, &u); err != nil {
 			return nil, fmt.Errorf(
-				"%s:%d: %w: the line is damaged; remove it to have its unit computed again",
+				"%s:%d: %w: the line is damaged; remove it to compute its unit again",
 				path, number, err,
 			)
 		}
 		if _, dup := done[u.Name]; dup || u.Name == "" || u.Result == nil {
 			return nil, fmt.Errorf(
-				"%s:%d: unit %q is empty or listed twice: have two runs shared the directory?",
+				"%s:%d: unit %q is empty or listed twice: did two runs use the same directory?",
 				path, number, u.Name,
 			)
 		}
@@ -73,8 +72,8 @@ func readJournal(path string) (map[string]Record, error) {
 	return done, nil
 }
 
-// Finished returns the finished units of a run and of its shards, with the seconds
-// that they took. There may be none, and the run may be going on.
+// Finished returns the seconds of the finished units of a run and its shards, by name. The run may
+// still be active.
 func Finished(path string) (map[string]float64, error) {
 	seconds := map[string]float64{}
 	for _, dir := range append([]string{path}, Shards(path)...) {
@@ -89,7 +88,7 @@ func Finished(path string) (map[string]float64, error) {
 	return seconds, nil
 }
 
-// Done reports whether the journal holds the unit.
+// Done reports whether the unit is finished.
 func (d *Dir) Done(unit string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -97,16 +96,14 @@ func (d *Dir) Done(unit string) bool {
 	return ok
 }
 
-// Do returns the result of a unit: from the journal if it has one, and otherwise
-// from run, in which case it is recorded. An error of run is returned and not
-// recorded. The unit's checkpoint, if it kept one, is removed when its result is on
-// the disk. T must survive JSON; a float64 in it that may not be finite must be a
-// [Float].
+// Do returns the result of a unit from the journal, or else calls run and records its result. An
+// error of run is returned, not recorded. Once the result is on disk, Do removes the unit's
+// checkpoint. T must survive JSON; a float64 in it that may not be finite must be a [Float].
 //
-// The files are those that run writes in the directory, such as weights, by their
-// paths there. A result in the journal is used only if the files are unchanged, the
-// unit's rows are in metrics.csv, and T's method Check() error, if it has one,
-// accepts the result; otherwise Do returns an error that says what is missing.
+// files lists the paths, in the directory, of the files that run writes, such as weights. Do uses a
+// result in the journal only if the files are unchanged, the unit's rows are in metrics.csv, and T's
+// method Check() error, if any, accepts the result. Otherwise it returns an error that says what is
+// missing.
 func Do[T any](d *Dir, unit string, run func() (T, error), files ...string) (result T, err error) {
 	if d.Done(unit) {
 		err = reuse(d, unit, &result, files)
@@ -127,15 +124,14 @@ func (d *Dir) finish(unit string, result any, files []string, took time.Duration
 	return d.forget(unit)
 }
 
-// reuse reads the result of a unit that the journal holds, and checks it and what the unit left.
+// reuse reads the result of a finished unit, and checks it with the unit's files and metrics.
 func reuse[T any](d *Dir, unit string, result *T, files []string) error {
 	d.mu.Lock()
 	u := d.journal.done[unit]
 	rows := d.metrics.rows[unit]
 	d.mu.Unlock()
 	if err := d.whole(u, rows, files); err != nil {
-		return fmt.Errorf("%w; put it back, or remove the line of unit %q from %s to have "+
-			"it computed again",
+		return fmt.Errorf("%w; restore it, or remove the line of unit %q from %s to compute it again",
 			err, unit, d.Join("done.jsonl"))
 	}
 	err := json.Unmarshal(u.Result, result)
@@ -143,17 +139,17 @@ func reuse[T any](d *Dir, unit string, result *T, files []string) error {
 		err = c.Check()
 	}
 	if err != nil {
-		return fmt.Errorf("%s: unit %q: %w; remove its line to have it computed again",
+		return fmt.Errorf("%s: unit %q: %w; remove its line to compute it again",
 			d.Join("done.jsonl"), unit, err)
 	}
 	return d.forget(unit)
 }
 
-// whole returns an error unless everything that a finished unit wrote is there.
+// whole returns an error unless all files and metrics of a finished unit are there.
 func (d *Dir) whole(u Record, rows int, files []string) error {
 	if rows < u.Metrics {
-		return fmt.Errorf("%s: %d rows of unit %q, which left %d",
-			d.Join("metrics.csv"), rows, u.Name, u.Metrics)
+		return fmt.Errorf("%s: unit %q has %d rows, but wrote %d",
+			d.Join("metrics.csv"), u.Name, rows, u.Metrics)
 	}
 	names := slices.Collect(maps.Keys(u.Files))
 	for _, file := range files {
@@ -168,8 +164,8 @@ func (d *Dir) whole(u Record, rows int, files []string) error {
 	return nil
 }
 
-// intact returns an error if a file in dir is missing or, unless want is empty, has
-// another SHA-256 than that.
+// intact returns an error if a file in dir is missing, or if its SHA-256 differs from want. An empty
+// want matches every file.
 func intact(dir, file, want string) error {
 	path := filepath.Join(dir, filepath.FromSlash(file))
 	sum, err := dataset.SumFile(context.Background(), path)
@@ -179,7 +175,7 @@ func intact(dir, file, want string) error {
 	case err != nil:
 		return err
 	case want != "" && sum != want:
-		return fmt.Errorf("%s has changed since the run wrote it: its SHA-256 is %s, and was %s",
+		return fmt.Errorf("%s has changed since the run wrote it: its SHA-256 is %s, but was %s",
 			path, sum, want)
 	}
 	return nil
@@ -195,7 +191,7 @@ func (d *Dir) record(unit string, result any, files []string, took time.Duration
 		file = filepath.ToSlash(file)
 		sum, err := dataset.SumFile(context.Background(), d.Join(filepath.FromSlash(file)))
 		if err != nil {
-			return fmt.Errorf("run: what unit %q leaves: %w", unit, err)
+			return fmt.Errorf("run: output of unit %q: %w", unit, err)
 		}
 		if u.Files == nil {
 			u.Files = map[string]string{}
@@ -231,8 +227,8 @@ func (d *Dir) append(u Record) error {
 	return nil
 }
 
-// openLines opens a file of lines for appending, and creates it if there is none.
-// Text after the last newline is a line that was interrupted, and is cut off.
+// openLines opens a file of lines for appending, and creates it if there is none. It cuts off an
+// incomplete last line.
 func openLines(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644)
 	if err != nil {
@@ -248,8 +244,8 @@ func openLines(path string) (*os.File, error) {
 	return f, nil
 }
 
-// appendWhole appends all of data or, if the disk is full, nothing, so that whatever
-// is appended next begins a line.
+// appendWhole appends all of data or, if the disk is full, nothing, so that the next append starts on
+// a new line.
 func appendWhole(f *os.File, data []byte) error {
 	end, err := f.Seek(0, io.SeekEnd)
 	if err != nil {

@@ -51,7 +51,7 @@ func (m *metrics) open(path string) (err error) {
 	return err
 }
 
-// count adds n to the rows of a unit and of those that it is below.
+// count adds n to the row counts of a unit and of the units above it.
 func (m *metrics) count(unit string, n int) {
 	for {
 		m.rows[unit] += n
@@ -63,8 +63,7 @@ func (m *metrics) count(unit string, n int) {
 	}
 }
 
-// readMetrics reads a metrics.csv, which may be missing, or growing, up to its last
-// whole line.
+// readMetrics reads the complete lines of a metrics.csv, which may be missing, or still grow.
 func readMetrics(path string) (columns []string, rows []Epoch, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -97,12 +96,11 @@ func readMetrics(path string) (columns []string, rows []Epoch, err error) {
 	return columns, rows, nil
 }
 
-// Metrics appends the row of one epoch of one unit to metrics.csv. A row that lacks
-// a column has an empty cell there, and one with a new column widens the file.
+// Metrics appends the row of one epoch of one unit to metrics.csv. A missing column becomes an empty
+// cell, and a new one widens the file.
 //
-// A unit that was interrupted and runs again, from its beginning or from a
-// checkpoint, repeats epochs: the earlier start's rows of the unit from this epoch
-// on are dropped first.
+// A resumed unit repeats epochs: Metrics first drops the rows that an earlier start wrote for this
+// epoch and later ones.
 func (d *Dir) Metrics(unit string, epoch int, columns ...slog.Attr) error {
 	row := Epoch{unit, epoch, map[string]string{"unit": "", "epoch": ""}}
 	var names []string
@@ -152,8 +150,8 @@ func (d *Dir) addRow(row Epoch, names []string) error {
 	return d.boardRow(row)
 }
 
-// rewrite replaces the file by one with these columns, which begin with those that the
-// file has, and the rows that keep chooses.
+// rewrite replaces the file by one with these columns, which extend the present ones, and the rows
+// that keep selects.
 func (m *metrics) rewrite(columns []string, keep func(row Epoch) bool) error {
 	_, rows, err := readMetrics(m.path)
 	if err != nil {
@@ -188,7 +186,7 @@ func (m *metrics) rewrite(columns []string, keep func(row Epoch) bool) error {
 	return old.Close()
 }
 
-// encode returns rows as CSV, below a header if they are the first.
+// encode returns rows as CSV, after a header on request.
 func encode(header bool, columns []string, rows ...Epoch) []byte {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b) // to memory: this cannot fail
@@ -206,8 +204,7 @@ func encode(header bool, columns []string, rows ...Epoch) []byte {
 	return b.Bytes()
 }
 
-// cell formats a value: numbers in full precision, durations as seconds, and
-// everything on one line, because rows are appended and cut off by lines.
+// cell formats a value on one line: numbers in full precision, durations in seconds.
 func cell(v slog.Value) string {
 	switch v.Kind() {
 	case slog.KindFloat64:

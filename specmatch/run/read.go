@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Run is what a run directory holds. Unlike a [Dir] it is not open: the run may be
-// going on in another process, or may be of an earlier version.
+// Run is the content of a run directory. Unlike a [Dir] it is not open: the run may be active in
+// another process, or come from an earlier version.
 type Run struct {
 	Path       string
 	Experiment string
@@ -24,16 +24,16 @@ type Run struct {
 	Inputs     map[string]string // SHA-256 of the files that were read
 	Started    time.Time
 	Engine     string
-	Program    string // its version, in words, at the last start
-	Machine    string // in words, at the last start
+	Program    string // version at the last start
+	Machine    string // at the last start
 	Rows       []Row  // of results.json; none before the end of the run
 	Metrics    []Epoch
 	Columns    []string // of Metrics, in the order of their first appearance
-	Units      []Record // that are finished, by name
+	Units      []Record // finished units, by name
 }
 
-// Read reads a run directory. One without results, metrics or finished units is not an
-// error, one without config.json is.
+// Read reads a run directory. A missing config.json is an error; missing results, metrics or units
+// are not.
 func Read(path string) (*Run, error) {
 	c, err := readConfig(filepath.Join(path, "config.json"))
 	if err != nil {
@@ -84,8 +84,7 @@ func (r *Run) readResults(path string) error {
 	return err
 }
 
-// String returns the build in words, as in "v0.1.0 (0123456789ab, changed), go1.26,
-// linux/amd64".
+// String formats the build, as in "v0.1.0 (0123456789ab, changed), go1.26, linux/amd64".
 func (b build) String() string {
 	s := cmp.Or(b.Version, "(devel)")
 	if b.Revision != "" {

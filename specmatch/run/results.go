@@ -13,12 +13,11 @@ import (
 	"github.com/specmatch/specmatch/tensor/files"
 )
 
-// Row is one row of results.json: one method on one data set under one
-// protocol. Accuracies and AUCs are percentages.
+// Row is one row of results.json: one method on one data set under one protocol. Accuracies and AUCs
+// are percentages.
 type Row rowOf[float64]
 
-// rowOf is a row as programs have it, of float64, or as JSON has it, of [Float]. Scripts
-// rely on the names in JSON.
+// rowOf is a row of float64 for programs, or of [Float] for JSON. Scripts rely on the names in JSON.
 type rowOf[F float64 | Float] struct {
 	Experiment      string     `json:"experiment"`
 	Dataset         string     `json:"dataset"`
@@ -36,7 +35,7 @@ type rowOf[F float64 | Float] struct {
 	Precision       string     `json:"precision"`
 	Seconds         F          `json:"seconds"`
 	GraphsPerSecond F          `json:"graphs_per_second"`
-	// the commits that computed it, "" if the program does not know
+	// commits that computed the row; "" if unknown
 	Code string `json:"code,omitempty"`
 }
 
@@ -69,20 +68,19 @@ func (r *Row) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Paired returns what a and b have measured with the seeds that both have, in a's order,
-// without those of which one is NaN.
+// Paired returns the values of a and b for their common seeds, in a's order. It skips seeds with a NaN.
 func Paired(a, b Row) (x, y []float64) {
 	for i, seed := range a.Seeds {
 		k := slices.Index(b.Seeds, seed)
 		if k >= 0 && !math.IsNaN(a.PerSeed[i]) && !math.IsNaN(b.PerSeed[k]) {
-			x, y = append(x, a.PerSeed[i]), append(y, b.PerSeed[k])
+			x = append(x, a.PerSeed[i])
+			y = append(y, b.PerSeed[k])
 		}
 	}
 	return x, y
 }
 
-// Report writes the rows to results.json, and the tables, of which nil ones are left
-// out, to tables.md and to stdout.
+// Report writes the rows to results.json, and the tables to tables.md and stdout. It skips nil tables.
 func (d *Dir) Report(stdout io.Writer, rows []Row, tables ...*table.Table) error {
 	if err := d.WriteResults(rows); err != nil {
 		return err
@@ -92,10 +90,9 @@ func (d *Dir) Report(stdout io.Writer, rows []Row, tables ...*table.Table) error
 	}))
 }
 
-// WriteResults writes results.json, with one row a line. It replaces an earlier
-// one whole, so it may be called as often as there is something new. A row with a value
-// for each seed of the run gets the seeds, and every row the commits of the builds that
-// the run was started with, as far as the go command recorded them: go build does.
+// WriteResults writes results.json with one row per line, replacing an earlier one. A row with a value
+// for each seed of the run gets the seeds. Every row gets the commits of the run's builds, if the go
+// command recorded them, as go build does.
 func (d *Dir) WriteResults(rows []Row) error {
 	return files.Write(d.Join("results.json"), func(w io.Writer) error {
 		text := []byte("[")
@@ -140,7 +137,7 @@ func (d *Dir) writeTables(stdout io.Writer, tables []*table.Table) error {
 	return nil
 }
 
-// OverSeeds says in a caption what the figures of n seeds are.
+// OverSeeds returns the words of a caption for figures over n seeds.
 func OverSeeds(n int) string {
 	if n == 1 {
 		return "one seed"

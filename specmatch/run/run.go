@@ -29,11 +29,11 @@ type Options struct {
 	Seeds      int    // seeds FirstSeed … FirstSeed+Seeds-1; 0 where the experiment has none
 	Engine     string // name of the engine
 	Out        string // the directory; "" is a new runs/<experiment>-<dataset>-<time>
-	Mixed      bool   // an earlier start may have computed with another instruction set
+	Mixed      bool   // an earlier start may have used another instruction set
 }
 
-// Dir is an open run directory. Its methods may be called concurrently. No other
-// process can open it until Close, where the file system has locks.
+// Dir is an open run directory. Its methods may be called concurrently. On file systems with locks,
+// no other process can open it until Close.
 type Dir struct {
 	Experiment string
 	Path       string
@@ -51,9 +51,8 @@ type Dir struct {
 	journal journal
 }
 
-// Start is [Open] with the settings that every experiment has. It opens the engine
-// once, so that a wrong one is reported before anything runs. To list units it opens
-// what is there and makes nothing.
+// Start calls [Open] with the flags of an experiment. It opens the engine once, so that a wrong
+// one is reported before anything runs. With -list it creates nothing.
 func Start(
 	experiment string, f *cli.FlagSet, datasets []string, r cli.Recipe, e cli.Engine, o Output,
 ) (*Dir, error) {
@@ -67,8 +66,7 @@ func Start(
 	return StartHost(experiment, f, datasets, r, e.Name(), o)
 }
 
-// StartHost is [Start] for experiments that compute with none of the engines; the
-// name stands for what they compute with.
+// StartHost is [Start] for experiments that use none of the engines; engine is the name to record.
 func StartHost(
 	experiment string, f *cli.FlagSet, datasets []string, r cli.Recipe, engine string, o Output,
 ) (d *Dir, err error) {
@@ -97,11 +95,10 @@ func StartHost(
 	return d, nil
 }
 
-// Open makes the run directory, or opens the one that an earlier start of the
-// experiment has left, to go on with it. What would mix results that do not belong
-// together is an error that names it: a flag, other than lists and seeds that have
-// grown (see [cli.FlagSet.Grows]), an input that is not the same file any more, or
-// another instruction set. It is an error if another process has the directory open.
+// Open creates the run directory, or opens an existing one to resume the run. It returns an error if
+// another process has the directory open, or if results would not belong together: another flag
+// value (lists and seeds may grow, see [cli.FlagSet.Grows]), a changed input file, or another
+// instruction set. The error names the difference.
 func Open(o Options) (*Dir, error) {
 	config := newConfig(o)
 	path, err := directory(o, config.Started)
@@ -119,8 +116,7 @@ func Open(o Options) (*Dir, error) {
 	return d, nil
 }
 
-// open checks that the run can continue the one in the directory, if there is one,
-// and opens the files.
+// open checks that an existing run can be resumed, and opens the files.
 func (d *Dir) open(o Options, config *config) error {
 	earlier, err := readConfig(d.Join("config.json"))
 	d.Resumed = err == nil
@@ -140,7 +136,7 @@ func (d *Dir) open(o Options, config *config) error {
 	default:
 		config, err = earlier.after(config, o.Flags, o.Mixed)
 		if err != nil {
-			return fmt.Errorf("the run in %s cannot go on: %w (a new -out starts another)", d.Path, err)
+			return fmt.Errorf("the run in %s cannot be resumed: %w (a new -out starts another run)", d.Path, err)
 		}
 		d.sweep()
 	}
@@ -171,12 +167,12 @@ func (d *Dir) open(o Options, config *config) error {
 	return files.WriteJSON(d.Join("config.json"), config)
 }
 
-// written are the endings of the files of a run directory that are written whole.
+// written lists the endings of the files in a run directory that are written whole.
 var written = []string{".json", ".csv", ".md", ".svg", ".safetensors"}
 
-// sweep removes the half-written files, which can be large, that a killed process
-// left. Without a lock that process might still be running, as those of shards, run
-// directories below this one, may be.
+// sweep removes half-written files of a killed process, which can be large. It does nothing without a
+// lock, since that process might still be running. It skips the run directories of shards for the
+// same reason.
 func (d *Dir) sweep() {
 	if d.unlock == nil {
 		return
@@ -191,7 +187,7 @@ func (d *Dir) sweep() {
 		case e.Type().IsRegular() && slices.Contains(written, filepath.Ext(files.Unfinished(e.Name()))):
 			os.Remove(path)
 		}
-		return nil // a file that stays does no harm
+		return nil // a file that remains does no harm
 	})
 }
 
@@ -200,14 +196,14 @@ func (d *Dir) Join(name ...string) string {
 	return filepath.Join(append([]string{d.Path}, name...)...)
 }
 
-// Training returns the options for training a unit, with its checkpoint.
+// Training returns the training options of a unit, with its checkpoint.
 func (d *Dir) Training(unit string, epochs int) (train.Options, error) {
 	path, err := d.Checkpoint(unit)
 	return train.Options{Epochs: epochs, Checkpoint: path, Every: d.Every}, err
 }
 
-// Checkpoint returns the path of a unit's checkpoint, in a folder that exists. The
-// file is the unit's to write and read; [Do] removes it.
+// Checkpoint creates the folder of a unit's checkpoint and returns the path. The unit writes and reads
+// the file; [Do] removes it.
 func (d *Dir) Checkpoint(unit string) (string, error) {
 	path := d.checkpoint(unit)
 	return path, os.MkdirAll(filepath.Dir(path), 0o777)
@@ -268,14 +264,13 @@ func directory(o Options, now time.Time) (string, error) {
 	return path, err
 }
 
-// notAnother returns an error if path, which has no config.json, holds results
-// nevertheless: there is no way to know which run they are of. Other files, such as
-// the output of a shell redirection, do no harm.
+// notAnother returns an error if path holds results without a config.json, since nothing tells which
+// run they belong to. Other files, such as the output of a shell redirection, do no harm.
 func notAnother(path string) error {
 	for _, name := range []string{"done.jsonl", "metrics.csv", "results.json"} {
 		if _, err := os.Stat(filepath.Join(path, name)); err == nil {
 			return fmt.Errorf(
-				"%s holds a %s but no config.json: it cannot be resumed; start in a new directory",
+				"%s holds a %s but no config.json, so it cannot be resumed; give a new -out",
 				path, name,
 			)
 		}
@@ -295,8 +290,8 @@ func handler(file io.Writer) slog.Handler {
 		}})
 }
 
-// Float is a float64 that JSON can hold: null stands for NaN and ±Inf, and is
-// read back as NaN. Results of units need it for numbers that may not be finite.
+// Float is a float64 for JSON: NaN and ±Inf become null, which is read back as NaN. Results of units
+// need it for numbers that may not be finite.
 type Float float64
 
 func (x Float) MarshalJSON() ([]byte, error) {

@@ -12,9 +12,8 @@ import (
 	"github.com/specmatch/specmatch/specmatch/cli"
 )
 
-// takeUp resumes the run in the directory of -out, if there is one, and those of its
-// shards and of -collect: flags that are not given get its values, and lists and seeds
-// that are given are added to its own.
+// takeUp merges the flags of the run in -out, if there is one, of its shards and of the runs of
+// -collect, see [cli.FlagSet.Merge].
 func (o *Output) takeUp(f *cli.FlagSet, given map[string]bool) error {
 	if o.Dir == "" {
 		return nil
@@ -24,19 +23,19 @@ func (o *Output) takeUp(f *cli.FlagSet, given map[string]bool) error {
 		runs = append(append(runs, dir), Shards(dir)...)
 	}
 	given = maps.Clone(given)
-	taken := false
+	merged := false
 	for _, dir := range runs {
-		found, err := takeUpRun(f, dir, given, taken)
+		found, err := takeUpRun(f, dir, given, merged)
 		if err != nil {
 			return err
 		}
-		taken = taken || found
+		merged = merged || found
 	}
 	return nil
 }
 
-// takeUpRun is takeUp for the run in one directory; found reports whether there is one.
-func takeUpRun(f *cli.FlagSet, dir string, given map[string]bool, taken bool) (found bool, err error) {
+// takeUpRun merges the flags of the run in one directory, and reports whether there is one.
+func takeUpRun(f *cli.FlagSet, dir string, given map[string]bool, merged bool) (found bool, err error) {
 	path := filepath.Join(dir, "config.json")
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -53,21 +52,14 @@ func takeUpRun(f *cli.FlagSet, dir string, given map[string]bool, taken bool) (f
 		return false, fmt.Errorf("%s: %w", path, err)
 	}
 	if run.Experiment != f.Name() {
-		return false, cli.Usagef(
-			"%s holds a run of experiment %s, not %s; start another with a new -out",
-			dir,
-			run.Experiment,
-			f.Name(),
-		)
+		return false, cli.Usagef("%s holds a run of experiment %s, not %s; give a new -out",
+			dir, run.Experiment, f.Name())
 	}
-	if err := f.Merge(dir, run.Flags, given, taken); err != nil {
+	if err := f.Merge(dir, run.Flags, given, merged); err != nil {
 		return false, fmt.Errorf("%s: %w", path, err)
 	}
 	if err := f.Compare(run.Flags); err != nil {
-		return false, cli.Usagef(
-			"the run in %s cannot go on: %w; leave the flag out, or start another run with a new -out",
-			dir, err,
-		)
+		return false, cli.Usagef("the run in %s cannot be resumed: %w; drop the flag, or give a new -out", dir, err)
 	}
 	return true, nil
 }

@@ -151,11 +151,11 @@ func TestGrow(t *testing.T) {
 		{args: "-first-seed 5 -seeds 1", want: map[string]string{"seeds": "3", "first-seed": "3"}},
 		{args: "-checkpoint 5m -epochs 7", want: map[string]string{"checkpoint": `"5m0s"`, "epochs": "7"}},
 		{args: "-mixed", want: map[string]string{"mixed": "true"}},
-		{args: "-epochs 20", err: "-epochs was 7, now it is 20; leave the flag out, or start another run with a new -out"},
+		{args: "-epochs 20", err: "-epochs was 7, now it is 20; drop the flag, or give a new -out"},
 		{args: "-sum", err: "-sum was false, now it is true"},
 		{args: "-precision float64", err: "-precision was float32, now it is float64"},
 		{args: "-first-seed 6 -seeds 1", err: "want -first-seed 3 -seeds 4 for all"},
-		{args: "-first-seed 9223372036854775807 -seeds 2", err: "there would be a gap"},
+		{args: "-first-seed 9223372036854775807 -seeds 2", err: "leaves a gap"},
 	} {
 		_, f, err := parseSet(append(strings.Fields(tt.args), "-out", dir)...)
 		var usage *cli.UsageError

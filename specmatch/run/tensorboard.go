@@ -14,8 +14,7 @@ import (
 	"github.com/specmatch/specmatch/tensor/files"
 )
 
-// board writes the event files, which TensorBoard reads, of units whose rows
-// metrics.csv has: of all, or of one.
+// board writes TensorBoard event files for the units in metrics.csv, or for one of them.
 func (d *Dir) board(only string) error {
 	_, rows, err := readMetrics(d.metrics.path)
 	if err != nil {
@@ -57,14 +56,14 @@ func (d *Dir) boardRow(row Epoch) error {
 	return errors.Join(appendWhole(f, d.metrics.event(row)), f.Close())
 }
 
-// events is the path of a unit's event file: TensorBoard shows folders as runs, and knows
+// events returns the path of a unit's event file. TensorBoard shows folders as runs, and recognises
 // the files by "tfevents".
 func (d *Dir) events(unit string) string {
 	return d.Join("tensorboard", filepath.FromSlash(strings.Map(plain, unit)),
 		"events.out.tfevents.0.specmatch")
 }
 
-// plain replaces what names of files cannot have everywhere; a slash may stay.
+// plain replaces characters that some systems forbid in file names. It keeps slashes.
 func plain(r rune) rune {
 	if strings.ContainsRune(`\:*?"<>| `, r) {
 		return '_'

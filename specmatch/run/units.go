@@ -25,20 +25,20 @@ type Unit[T any] struct {
 	Engine *cli.Engine // opened for Run alone, from its beginning to its end; nil is none
 	Run    func(ctx context.Context, be backend.Backend, status Status) (T, error)
 	Files  []string // that Run writes in the run directory, by path there
-	// With names the unit of an earlier stage that must run in the same directory,
-	// because this one reads its files: both are in the same shard. "" is none.
+	// With names the unit of an earlier stage whose files this one reads, and which
+	// therefore runs in the same shard. "" is none.
 	With string
 }
 
-// Status shows what a unit is doing, as text after the progress bar.
+// Status sets the text after the progress bar, which says what the unit is doing.
 type Status func(format string, args ...any)
 
-// Plan is the units of an experiment in stages, each of which needs those before it.
+// Plan is a list of stages of units. A stage needs the stages before it.
 type Plan struct {
 	dir    *Dir
 	stages []stage
-	keys   map[string]int // the units that share directories have one number
-	count  int            // of keys
+	keys   map[string]int // numbers of units; those that must share a shard have the same
+	count  int            // of numbers
 }
 
 // stage is a list of units of one type.
@@ -55,8 +55,8 @@ type units[T any] struct {
 // NewPlan returns a plan without units for a run directory.
 func NewPlan(dir *Dir) *Plan { return &Plan{dir: dir, keys: map[string]int{}} }
 
-// Add adds a stage and returns its results, in the order of the units, which are there
-// when the report of [Plan.Run] is written.
+// Add adds a stage and returns its results, in the order of the units. They are set when [Plan.Run]
+// calls report.
 func Add[T any](p *Plan, list []Unit[T]) *[]T {
 	results := new([]T)
 	for _, u := range list {
@@ -90,11 +90,10 @@ func (s *units[T]) run(ctx context.Context, dir *Dir, bar *progress.Bar, keep []
 	})
 }
 
-// Run returns when all units have a result, those of the shard if -shard asks for one:
-// it takes over what other directories have of them, see [Dir.Absorb], and runs
-// the rest. Then it writes the report, unless there is but a shard. The first error
-// ends the run; what has finished by then is kept. Progress goes to stderr, and what
-// -list prints to stdout.
+// Run computes the results of all units, or of those of the shard with -shard, and calls report,
+// unless this is a shard. It first copies finished units from other directories, see [Dir.Absorb].
+// The first error ends the run; finished units are kept. Progress goes to stderr, the list of -list
+// to stdout.
 func (p *Plan) Run(ctx context.Context, stdout, stderr io.Writer, report func() error) error {
 	o := p.dir.Output
 	for _, dir := range o.Collect {
@@ -102,7 +101,7 @@ func (p *Plan) Run(ctx context.Context, stdout, stderr io.Writer, report func() 
 			return fmt.Errorf("-collect: %w", err)
 		}
 		if _, err := os.Stat(filepath.Join(dir, "config.json")); err != nil && len(Shards(dir)) == 0 {
-			return fmt.Errorf("-collect: %s holds no run: it has neither a config.json nor shares", dir)
+			return fmt.Errorf("-collect: %s holds no run: it has neither a config.json nor shards", dir)
 		}
 	}
 	for _, dir := range p.sources() {
@@ -130,14 +129,15 @@ func (p *Plan) Run(ctx context.Context, stdout, stderr io.Writer, report func() 
 		ran += len(keep)
 	}
 	if o.Shard != (shard.Shard{}) {
-		_, err := fmt.Fprintf(stdout, "shard %v is finished, %d units: %s\n", o.Shard, ran, p.dir.Path)
+		_, err := fmt.Fprintf(stdout, "%s: shard %v is finished: %d units; repeat without -shard to join all shards\n",
+			p.dir.Path, o.Shard, ran)
 		return err
 	}
 	return report()
 }
 
-// sources are the directories that may have results of this run: the one of which it
-// is a shard, other shards, and what is collected.
+// sources returns the directories that may hold results of this run: the common directory of the
+// shards, other shards, and the directories of -collect.
 func (p *Plan) sources() []string {
 	o := p.dir.Output
 	if o.Dir == "" {
@@ -161,7 +161,7 @@ func (p *Plan) shard(s stage) (keep []int) {
 	return keep
 }
 
-// list prints a line for each unit: its name, and what it took or may take.
+// list prints a line for each unit: its name and its measured or estimated time.
 func (p *Plan) list(stdout io.Writer) error {
 	for _, s := range p.stages {
 		names := s.names()
@@ -182,8 +182,8 @@ func (p *Plan) list(stdout io.Writer) error {
 	return nil
 }
 
-// whole returns an error unless all units have a result: which shards, each as small as
-// can be, are missing.
+// whole returns an error unless all units have a result. It lists the missing units as shards of the
+// smallest size.
 func (p *Plan) whole() error {
 	missing := make([]bool, p.count)
 	units := 0
@@ -198,12 +198,12 @@ func (p *Plan) whole() error {
 	if units == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s: %d of %d units are missing; run -shard i/%d for i = %s, as with sbatch "+
+	return fmt.Errorf("%s: %d of %d units are missing; run -shard i/%d for i = %s, for example with sbatch "+
 		"--array=%[5]s and -shard auto/%[4]d",
 		p.dir.Path, units, len(p.keys), p.count, ranges(missing))
 }
 
-// ranges writes which are set as job arrays have it: 0-3,7.
+// ranges formats the indices that are set as Slurm writes job arrays: 0-3,7.
 func ranges(set []bool) string {
 	var parts []string
 	for i := 0; i < len(set); i++ {
@@ -228,24 +228,25 @@ func (p *Plan) runStage(ctx context.Context, stderr io.Writer, s stage, keep []i
 	}
 	bar := progress.Start(stderr, progress.Options{
 		Label: p.dir.Experiment,
-		Unit:  "run",
+		Unit:  "unit",
 		Total: len(keep),
 	})
 	defer bar.Stop()
 	printed := make(chan struct{})
-	unsaid := context.AfterFunc(ctx, func() { // at once: what runs may not stop in time
+	// The message comes at once, since running units may not stop in time.
+	cancelMessage := context.AfterFunc(ctx, func() {
 		defer close(printed)
-		fmt.Fprintf(bar, "finished runs are kept: continue with -out %s\n",
+		fmt.Fprintf(bar, "finished units are kept; resume with -out %s\n",
 			cmp.Or(p.dir.Output.Dir, p.dir.Path))
 	})
 	err := s.run(ctx, p.dir, bar, keep)
-	if !unsaid() {
+	if !cancelMessage() {
 		<-printed
 	}
 	return err
 }
 
-// Parallel calls run for 0 to n-1, so many at a time, until an error.
+// Parallel calls run for 0 to n-1 on a number of workers, until the first error.
 func Parallel(ctx context.Context, workers, n int, run func(ctx context.Context, k int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -267,7 +268,7 @@ func Parallel(ctx context.Context, workers, n int, run func(ctx context.Context,
 	return context.Cause(ctx)
 }
 
-// do returns the unit's result: from the journal if it has one, or else by running the unit.
+// do returns the unit's result from the journal, or else runs the unit.
 func (u Unit[T]) do(ctx context.Context, dir *Dir, bar *progress.Bar) (result T, err error) {
 	if ctx.Err() != nil {
 		return result, ctx.Err()
@@ -292,7 +293,7 @@ func (u Unit[T]) do(ctx context.Context, dir *Dir, bar *progress.Bar) (result T,
 	return result, err
 }
 
-// Compute opens the engine and runs the unit, whatever the journal has.
+// Compute opens the engine and runs the unit, without the journal.
 func (u Unit[T]) Compute(ctx context.Context, status Status) (result T, err error) {
 	var be backend.Backend
 	if u.Engine != nil {

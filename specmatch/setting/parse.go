@@ -10,14 +10,13 @@ import (
 	"strings"
 )
 
-// Parser turns a flag's argument into a value. Its error says what is wanted;
-// flag and value are named around it:
+// Parser parses a flag's argument. Its error says what is wanted; the caller adds the flag and the
+// value:
 //
 //	invalid value "120" for flag -p: want a number from 0 to 100
 type Parser[T any] func(s string) (T, error)
 
-// Text accepts any string except the empty one, which is most often a shell
-// variable that was not set.
+// Text accepts any string except an empty one, which most often is an unset shell variable.
 func Text(s string) (string, error) {
 	if strings.TrimSpace(s) == "" {
 		return "", errors.New("want a name, not an empty string")
@@ -35,7 +34,7 @@ func OneOf(choices ...string) Parser[string] {
 	}
 }
 
-// or joins the choices: "a, b or c".
+// or joins the choices, as in "a, b or c".
 func or(choices []string) string {
 	end := len(choices) - 1
 	if end < 1 {
@@ -44,19 +43,18 @@ func or(choices []string) string {
 	return strings.Join(choices[:end], ", ") + " or " + choices[end]
 }
 
-// List accepts a comma-separated list of at least one element, none of them
-// twice.
+// List accepts a comma-separated list of one or more different elements.
 func List[T comparable](element Parser[T]) Parser[[]T] {
 	return func(s string) ([]T, error) {
 		var list []T
 		parts := strings.Split(s, ",")
-		// a comma within quotes is part of an item
+		// A comma within quotes is part of an element.
 		if strings.HasPrefix(s, `"`) || strings.Contains(s, `,"`) {
 			r := csv.NewReader(strings.NewReader(s))
 			var err error
 			parts, err = r.Read()
 			if err != nil {
-				return nil, fmt.Errorf("%q: quotes as in a table: %w", s, err)
+				return nil, fmt.Errorf("%q: want quotes as in CSV: %w", s, err)
 			}
 		}
 		for _, part := range parts {

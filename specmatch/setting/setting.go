@@ -1,14 +1,13 @@
-// Package setting declares settings: named values that flags set, and that run directories
-// and model files record.
+// Package setting declares settings: named values that flags set, and that run directories and model
+// files record.
 //
-// The mental model: a setting is declared once, next to the code that reads it, by [New]:
+// The mental model: [New] declares a setting once, next to the code that reads it:
 //
 //	var tau = setting.New("tau", "temperature `τ` of the contrastive loss", setting.Positive, 0.2)
 //
-// Programs register a flag for every declared [Setting] and collect what users give in
-// [Values]; the code that acts reads tau.Of(values), which is the default if nothing is
-// given. A [Parser] checks a value wherever it comes from: the command line, an earlier run,
-// or Go code.
+// Programs register a flag for every declared [Setting] and collect users' choices in [Values]. The
+// code reads tau.Of(values), which is the default if no value is given. A [Parser] checks values from
+// the command line, an earlier run or Go code.
 package setting
 
 import (
@@ -22,17 +21,17 @@ import (
 type Setting interface {
 	// Name is the name of the flag, of the key in config.json and of the key in [Values].
 	Name() string
-	// OldName is a former name, which command lines and old runs may have; "" is none.
+	// OldName is a former name that command lines and old runs may use; "" is none.
 	OldName() string
 	// Usage explains the setting in a sentence. A name in `backquotes` stands for the value.
 	Usage() string
-	// Default returns the value in a kind of experiment where none is given.
+	// Default returns the default value in a kind of experiment.
 	Default(kind string) any
-	// Parse returns the value that a text stands for. The error says what is wanted.
+	// Parse parses a value. The error says what is wanted.
 	Parse(text string) (any, error)
 }
 
-// Values holds the values of settings by name. A setting that is absent has its default.
+// Values holds the values of settings by name. An absent setting has its default.
 type Values map[string]any
 
 // With returns a copy of the values with changes.
@@ -43,9 +42,9 @@ func (v Values) With(changes Values) Values {
 	return changed
 }
 
-// Resolved returns the values of all settings: those in v, parsed, and the defaults for a kind
-// of experiment. A value in v may be of the setting's type or a text. An unknown name and a
-// value that the setting's parser refuses are errors.
+// Resolved returns the values of all settings: the parsed values in v, and the defaults in a kind of
+// experiment. A value in v may have the setting's type or be a text. It returns an error for an
+// unknown name and for a value that the setting's parser refuses.
 func (v Values) Resolved(settings []Setting, kind string) (Values, error) {
 	resolved := Values{}
 	for _, s := range settings {
@@ -69,7 +68,7 @@ func (v Values) Resolved(settings []Setting, kind string) (Values, error) {
 	return resolved, nil
 }
 
-// Typed is a [Setting] with values of type T, whose text by [fmt.Sprint] the parser accepts.
+// Typed is a [Setting] with values of type T. Its parser must accept the text from [fmt.Sprint].
 type Typed[T any] struct {
 	name, oldName string
 	usage         string
@@ -89,7 +88,7 @@ func New[T any](name, usage string, parse Parser[T], value T) *Typed[T] {
 	}
 }
 
-// Flag declares a setting that is off unless it is asked for.
+// Flag declares a boolean setting that is off by default.
 func Flag(name, usage string) *Typed[bool] { return New(name, usage, Bool, false) }
 
 // In gives the setting another default in a kind of experiment.
@@ -98,7 +97,7 @@ func (s *Typed[T]) In(kind string, value T) *Typed[T] {
 	return s
 }
 
-// Formerly gives the setting's former name.
+// Formerly sets the setting's former name.
 func (s *Typed[T]) Formerly(name string) *Typed[T] {
 	s.oldName = name
 	return s
@@ -126,8 +125,8 @@ func (s *Typed[T]) usual(kind string) T {
 // Parse implements [Setting].
 func (s *Typed[T]) Parse(text string) (any, error) { return s.parse(text) }
 
-// Of returns the value among v, or the default if it is absent. It panics if the value is not of
-// type T: values that [Values.Resolved] returns and those that flags set are.
+// Of returns the value in v, or the default if it is absent. It panics if the value is not of type T;
+// values from [Values.Resolved] and from flags always are.
 func (s *Typed[T]) Of(v Values) T {
 	value, given := v[s.name]
 	if !given {

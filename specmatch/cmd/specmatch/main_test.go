@@ -1006,7 +1006,7 @@ func TestMistakes(t *testing.T) {
 		line, want string
 		usage      bool
 	}{
-		{"embd", `unknown command "embd": want train, embed, finetune, predict, convert, inspect`, true},
+		{"embd", `unknown command "embd": want one of train, embed, finetune, predict, convert, inspect`, true},
 		{"embed -in g.jsonl -out v.npy", "g.jsonl: has graphs, want molecules", false},
 		{"predict -in m.csv -out p.csv", "-model is needed", true},
 		{"embed -in m.csv -out ./m.csv", "it is the input m.csv", true},
@@ -1083,7 +1083,7 @@ func TestMistakes(t *testing.T) {
 		{"finetune -in g.jsonl -target y -split scaffold", "-split scaffold is for molecules", true},
 		{"finetune -in m.csv -target length -split scaffold", "into 0 to train on, 0 to validate and 40 to test", false},
 		{"finetune -in g.jsonl -target z", "no record has a value of z", false},
-		{"finetune -in m.csv -target share -out tuned", "cannot go on: -target was length, now it is share", true},
+		{"finetune -in m.csv -target share -out tuned", "cannot be resumed: -target was length, now it is share", true},
 		{"train -in one.smi", "training needs at least 2", true},
 		{"train -in g.jsonl -method attrmasking", "is not for graphs", true},
 		{"train -in m.csv -method untrained", "is not for molecules", true},

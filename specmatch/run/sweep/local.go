@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"syscall"
 	"time"
 
@@ -19,9 +20,9 @@ import (
 	"github.com/specmatch/specmatch/tensor/files"
 )
 
-// Local does tasks on this machine, so many at a time, stage by stage, and says on one
-// line how far they are. A task that fails does not end the others of its stage; the
-// error names all that did. What a task prints goes to a file in the folder logs.
+// Local runs tasks on this machine, stage by stage, with a number of workers, and shows progress. A
+// task that fails does not end the others of its stage; the error names all that failed. The output
+// of a task goes to a file in the folder logs.
 func (s *Sweep) Local(ctx context.Context, stderr io.Writer, workers int, stages ...[]Task) error {
 	if err := os.MkdirAll(filepath.Join(s.Dir, "logs"), 0o777); err != nil {
 		return err
@@ -30,32 +31,16 @@ func (s *Sweep) Local(ctx context.Context, stderr io.Writer, workers int, stages
 	for _, r := range s.Runs {
 		total += len(r.Units)
 	}
-	before, err := s.done()
+	finished, err := s.done()
 	if err != nil {
 		return err
 	}
 	bar := progress.Start(stderr, progress.Options{Label: "sweep", Unit: "unit", Total: total})
 	defer bar.Stop()
-	bar.Skip(before)
-	watch, stop := context.WithCancel(ctx)
-	watching := make(chan struct{})
-	go func() {
-		defer close(watching)
-		every := time.Second
-		for finished, final := before, false; !final; {
-			select {
-			case <-time.After(every):
-			case <-watch.Done():
-				final = true
-			}
-			begin := time.Now()
-			if count, err := s.done(); err == nil && count > finished {
-				bar.Add(count - finished)
-				finished = count
-			}
-			every = max(time.Second, 20*time.Since(begin)) // journals may be long
-		}
-	}()
+	bar.Skip(finished)
+	watching, stop := context.WithCancel(ctx)
+	var watcher sync.WaitGroup
+	watcher.Go(func() { s.watch(watching, bar, finished) })
 	for _, tasks := range stages {
 		err = s.stage(ctx, bar, tasks, workers)
 		if err != nil {
@@ -63,15 +48,33 @@ func (s *Sweep) Local(ctx context.Context, stderr io.Writer, workers int, stages
 		}
 	}
 	stop()
-	<-watching
+	watcher.Wait()
 	if err := ctx.Err(); err != nil {
-		fmt.Fprintf(bar, "finished units are kept: the same command goes on with them\n")
+		fmt.Fprintf(bar, "finished units are kept; repeat the command to resume\n")
 		return err
 	}
 	return err
 }
 
-// stage does tasks, so many at a time.
+// watch adds finished units to the bar until ctx ends.
+func (s *Sweep) watch(ctx context.Context, bar *progress.Bar, finished int) {
+	interval := time.Second
+	for ended := false; !ended; {
+		select {
+		case <-time.After(interval):
+		case <-ctx.Done():
+			ended = true
+		}
+		begin := time.Now()
+		if count, err := s.done(); err == nil && count > finished {
+			bar.Add(count - finished)
+			finished = count
+		}
+		interval = max(time.Second, 20*time.Since(begin)) // journals may be long
+	}
+}
+
+// stage runs the tasks of a stage.
 func (s *Sweep) stage(ctx context.Context, bar *progress.Bar, tasks []Task, workers int) error {
 	failed := make([]error, len(tasks))
 	err := run.Parallel(ctx, workers, len(tasks), func(ctx context.Context, k int) error {
@@ -88,8 +91,8 @@ func (s *Sweep) stage(ctx context.Context, bar *progress.Bar, tasks []Task, work
 	return errors.Join(append(failed, err)...)
 }
 
-// free waits until no process has the run directory of a task: a sweep that was killed leaves
-// those running that it has started.
+// free waits until no process has the run directory of a task open. A sweep that was killed may have
+// left such processes.
 func (s *Sweep) free(ctx context.Context, bar *progress.Bar, t Task) error {
 	o := run.Output{Dir: s.path(t.Run), Shard: shard.Shard{I: t.Share, N: t.N}}
 	path := o.Path()
@@ -97,18 +100,14 @@ func (s *Sweep) free(ctx context.Context, bar *progress.Bar, t Task) error {
 		unlock, err := files.Lock(path)
 		switch {
 		case errors.Is(err, files.ErrLocked):
-		case err != nil || unlock == nil: // it is not there, or there are no locks
+		case err != nil || unlock == nil: // there is no directory, or there are no locks
 			return nil
 		default:
 			return unlock()
 		}
 		if !told {
-			fmt.Fprintf(
-				bar,
-				"%s: waiting for the process that has it open, which an earlier start may have left "+
-					"running\n",
-				path,
-			)
+			fmt.Fprintf(bar, "%s: waiting for the process that has it open; an earlier start may have left it\n",
+				path)
 		}
 		select {
 		case <-ctx.Done():
@@ -139,11 +138,11 @@ func (s *Sweep) do(ctx context.Context, t Task, workers int) error {
 	return s.measured(cost{t.name(), time.Since(begin).Seconds(), peak(c.ProcessState)})
 }
 
-// cost is what a task took, a line of the file costs.
+// cost is the time and memory of a task: a line of the file costs.
 type cost struct {
 	Task    string  `json:"task"`
 	Seconds float64 `json:"seconds"`
-	Bytes   int64   `json:"bytes,omitempty"` // of memory, at most; 0 if the system does not say
+	Bytes   int64   `json:"bytes,omitempty"` // peak memory; 0 if unknown
 }
 
 const costs = "costs.jsonl"

@@ -9,5 +9,5 @@ import (
 
 func alone(*exec.Cmd) {}
 
-// peak returns 0: the system does not say.
+// peak returns 0, for unknown.
 func peak(*os.ProcessState) int64 { return 0 }

@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// alone keeps the terminal's Ctrl-C from a command: it gets the SIGTERM that the sweep
-// sends, and a second signal would end it before it has saved what it does.
+// alone keeps the terminal's Ctrl-C from a command. The sweep sends it SIGTERM; a second signal would
+// end it before it has saved its state.
 func alone(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// peak returns the most memory that a process that has ended had, in bytes.
+// peak returns the peak memory of a process that has ended, in bytes; 0 if unknown.
 func peak(p *os.ProcessState) int64 {
 	u, ok := p.SysUsage().(*syscall.Rusage)
 	switch {

@@ -16,23 +16,22 @@ import (
 	"github.com/specmatch/specmatch/tensor/files"
 )
 
-// Slurm is what the jobs ask for. Empty texts leave it to the cluster, but for Time and
-// Memory: they are taken from what tasks took on this machine.
+// Slurm is what the jobs request. An empty Partition leaves the choice to the cluster. An empty Time or
+// Memory is estimated from tasks that ran on this machine.
 type Slurm struct {
 	Partition string
-	Time      string // as sbatch has it: minutes, or days-hours:minutes:seconds
-	Memory    string // as sbatch has it: megabytes, or with K, M, G, T
+	Time      string // as for sbatch: minutes, or days-hours:minutes:seconds
+	Memory    string // as for sbatch: megabytes, or with K, M, G, T
 	CPUs      int    // per task
 }
 
-// maxArray is the most tasks that an array of Slurm has where its administrator has
-// not said otherwise.
+// maxArray is the default limit of Slurm on the tasks of a job array.
 const maxArray = 1000
 
-// Submit writes the scripts of two jobs and submits them: an array with the tasks, each
-// of which is started again if its node is lost, and, after all have ended well, one
-// that puts the shards together and then runs the command last.
-func (s *Sweep) Submit(stdout io.Writer, tasks []Task, o Slurm, last []string) error {
+// Submit writes the scripts of two jobs and submits them. The first is an array of the tasks; a task
+// restarts if its node is lost. The second runs after all tasks have succeeded: it joins the shards
+// and then runs the command.
+func (s *Sweep) Submit(stdout io.Writer, tasks []Task, o Slurm, command []string) error {
 	if len(tasks) > maxArray {
 		return fmt.Errorf("%d tasks are more than the %d of an array: want fewer -shares",
 			len(tasks), maxArray)
@@ -48,42 +47,38 @@ func (s *Sweep) Submit(stdout io.Writer, tasks []Task, o Slurm, last []string) e
 	if err != nil {
 		return err
 	}
-	words := append([]string{dir, folder, s.Program, o.Partition, o.Time, o.Memory}, last...)
+	words := append([]string{dir, folder, s.Program, o.Partition, o.Time, o.Memory}, command...)
 	for _, t := range tasks {
 		words = append(words, s.args(t)...)
 	}
 	if err := plain(words...); err != nil {
 		return err
 	}
-	if strings.Contains(dir, `\`) { // turns patterns off
+	if strings.Contains(dir, `\`) { // Slurm would take it literally in the pattern of a log's name
 		return fmt.Errorf("%s: Slurm cannot write logs to a folder with a \\ in its name", dir)
 	}
-	if err := s.writeScripts(dir, folder, tasks, o, last); err != nil {
+	if err := s.writeScripts(dir, folder, tasks, o, command); err != nil {
 		return err
 	}
 	array, err := sbatch(filepath.Join(dir, "array.sh"))
 	if err != nil {
 		return err
 	}
-	after, err := sbatch(
+	gather, err := sbatch(
 		"--dependency=afterok:"+array, "--kill-on-invalid-dep=yes", filepath.Join(dir, "gather.sh"),
 	)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "job %s: %d tasks, each with --time=%s --mem=%s\n",
-		array, len(tasks), o.Time, o.Memory)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(stdout, "job %s: puts them together afterwards\nlogs and scripts: %s\n",
-		after, dir)
+	_, err = fmt.Fprintf(stdout, "job %s: %d tasks, each with --time=%s --mem=%s\n"+
+		"job %s: joins their results afterwards\nlogs and scripts: %s\n",
+		array, len(tasks), o.Time, o.Memory, gather, dir)
 	return err
 }
 
-// writeScripts writes the tasks, a command a line, and the scripts of the two jobs into dir. The
-// jobs run in folder.
-func (s *Sweep) writeScripts(dir, folder string, tasks []Task, o Slurm, last []string) error {
+// writeScripts writes the tasks, one command per line, and the scripts of the two jobs to dir. The jobs
+// run in folder.
+func (s *Sweep) writeScripts(dir, folder string, tasks []Task, o Slurm, command []string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
@@ -94,12 +89,12 @@ func (s *Sweep) writeScripts(dir, folder string, tasks []Task, o Slurm, last []s
 	for _, t := range s.Gather() {
 		gather.WriteString(s.command(t) + "\n")
 	}
-	gather.WriteString(quote(last) + "\n")
+	gather.WriteString(quote(command) + "\n")
 	logs := strings.ReplaceAll(dir, "%", "%%") + string(filepath.Separator)
 	array := o.header(
 		"sweep", folder, logs+"%a.log", fmt.Sprintf("--array=0-%d", len(tasks)-1),
 	)
-	// exec, so that signals reach the program, which then saves what it does.
+	// exec lets signals reach the program, which then saves its state.
 	array += "eval \"exec $(sed -n \"$((SLURM_ARRAY_TASK_ID + 1))p\" " +
 		quote([]string{filepath.Join(dir, "tasks")}) + ")\"\n"
 	texts := map[string]string{
@@ -120,8 +115,8 @@ func (s *Sweep) writeScripts(dir, folder string, tasks []Task, o Slurm, last []s
 	return nil
 }
 
-// header returns the first lines of a job's script: its options.
-func (o Slurm) header(name, folder, log string, more ...string) string {
+// header returns the first lines of a job's script, with its options.
+func (o Slurm) header(name, folder, log string, extra ...string) string {
 	options := append([]string{
 		"--job-name=" + name,
 		"--chdir=" + folder,
@@ -131,7 +126,7 @@ func (o Slurm) header(name, folder, log string, more ...string) string {
 		"--cpus-per-task=" + fmt.Sprint(max(1, o.CPUs)),
 		"--time=" + o.Time,
 		"--mem=" + o.Memory,
-	}, more...)
+	}, extra...)
 	if o.Partition != "" {
 		options = append(options, "--partition="+o.Partition)
 	}
@@ -172,9 +167,8 @@ func sbatch(args ...string) (string, error) {
 	return job, nil
 }
 
-// estimate sets time and memory, unless they are given, from the dearest task that was
-// measured: three times its time and a minute, one and a half times its memory and
-// 256 MB.
+// estimate sets time and memory, unless given, from the largest measured values: three times the time
+// plus a minute, and 1.5 times the memory plus 256 MB.
 func (s *Sweep) estimate(o *Slurm) error {
 	if o.Time != "" && o.Memory != "" {
 		return nil
@@ -183,27 +177,23 @@ func (s *Sweep) estimate(o *Slurm) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	var most cost
+	var largest cost
 	for line := range bytes.Lines(data) {
 		var c cost
 		if err := json.Unmarshal(line, &c); err != nil {
 			continue // a line that was cut off
 		}
-		most.Seconds = max(most.Seconds, c.Seconds)
-		most.Bytes = max(most.Bytes, c.Bytes)
+		largest.Seconds = max(largest.Seconds, c.Seconds)
+		largest.Bytes = max(largest.Bytes, c.Bytes)
 	}
-	if most.Seconds == 0 || most.Bytes == 0 && o.Memory == "" {
-		return fmt.Errorf(
-			"%s: no task has been measured: give -time and -memory, or first do a shard of every run "+
-				"here with -pilot",
-			s.Dir,
-		)
+	if largest.Seconds == 0 || largest.Bytes == 0 && o.Memory == "" {
+		return fmt.Errorf("%s: no task has been measured: give -time and -memory, or first run -pilot", s.Dir)
 	}
 	if o.Time == "" {
-		o.Time = fmt.Sprint(1 + int(math.Ceil(3*most.Seconds/60)))
+		o.Time = fmt.Sprint(1 + int(math.Ceil(3*largest.Seconds/60)))
 	}
 	if o.Memory == "" {
-		o.Memory = fmt.Sprintf("%dM", 256+int(math.Ceil(1.5*float64(most.Bytes)/(1<<20))))
+		o.Memory = fmt.Sprintf("%dM", 256+int(math.Ceil(1.5*float64(largest.Bytes)/(1<<20))))
 	}
 	return nil
 }

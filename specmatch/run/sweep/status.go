@@ -6,7 +6,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch/table"
 )
 
-// Status is a table of what the runs have finished, and what the rest may take.
+// Status returns a table of the finished units of each run, with the measured and the remaining time.
 func (s *Sweep) Status() (*table.Table, error) {
 	t := table.New("run", table.Names("units", "finished", "hours", "hours left")...)
 	total := 0
@@ -37,7 +37,7 @@ func (s *Sweep) Status() (*table.Table, error) {
 	}
 	t.Caption = fmt.Sprintf("%s: %d of %d units are finished", s.Experiment, total, units)
 	if total < units && !unknown {
-		t.Caption += fmt.Sprintf("; the rest may take %.2f hours of one task", left)
+		t.Caption += fmt.Sprintf("; the rest takes about %.2f hours in a single task", left)
 	}
 	return t, nil
 }

@@ -1,27 +1,24 @@
-// Package sweep runs an experiment with many settings: on this machine, or as a job
-// array of Slurm.
+// Package sweep runs an experiment with many settings, on this machine or as a Slurm job array.
 //
-// A sweep is a small file. Its first line is the experiment with the flags that all
-// runs share; each line "grid" has values of one flag, and the runs are all
-// combinations; each line "run" is one more run:
+// A sweep is a small file. Its first line is the experiment with the flags of all runs. Each line
+// "grid" lists values of one flag; the runs are all combinations. Each line "run" is one more run:
 //
 //	unsupervised -method infonce,specmatch -seeds 3
 //	grid -beta 0.05 1
 //	grid -p 50 80
 //	run -beta 0.5 -p 90   # outside of the grid
 //
-// A # at the beginning of a word begins a comment. A word with blanks, or with a # at its beginning,
-// stands in single or double quotes, which nothing within them escapes: grid -data "my sets" 'other sets'.
+// A word that starts with # starts a comment. Words with blanks or a leading # need single or double
+// quotes, without escapes inside: grid -data "my sets" 'other sets'.
 //
-// Data sets and seeds are flags like others: in the first line they are rows and seeds
-// of every run, in a grid they are runs of their own.
+// Data sets and seeds are ordinary flags: in the first line they are rows and seeds of every run, in a
+// grid they make separate runs.
 //
-// The mental model: every run is a run directory below that of the sweep, named by its
-// flags, and is done in shards, each a process of the experiment with -shard. What is
-// left to do is what the journals do not have, so a sweep that was interrupted, or
-// whose file has grown, goes on when it is started again. There is no server. Locks keep two
-// processes from one sweep, and from one run directory: a shard that another start of the sweep
-// has left running is waited for.
+// The mental model: every run is a run directory below that of the sweep, named by its flags. It is
+// computed in shards, each a process of the experiment with -shard. The journals tell what remains to
+// be done, so that a sweep that was interrupted, or whose file has grown, resumes when it is started
+// again. There is no server. Locks keep two processes from the same sweep and the same run directory;
+// a sweep waits for shards that an earlier start has left running.
 package sweep
 
 import (
@@ -45,12 +42,12 @@ import (
 
 // Run is one setting.
 type Run struct {
-	Name  string   // of its directory: the flags in which it differs from others
+	Name  string   // of its directory: the flags that differ from other runs
 	Args  []string // without -out
 	Units []string // names; see [Sweep.Prepare]
 }
 
-// Sweep is the runs of one experiment.
+// Sweep is a list of runs of one experiment.
 type Sweep struct {
 	Dir        string `json:"-"`
 	Experiment string
@@ -60,13 +57,14 @@ type Sweep struct {
 	unlock func() error // of the directory, between Prepare and Close
 }
 
-// The most that a sweep has: runs, as a start of the program lists the units of each, and bytes of its file.
+// Limits of a sweep: the number of runs, since listing the units of each takes a start of the program,
+// and the bytes of the file.
 const (
 	maxRuns  = 10000
 	maxBytes = 1 << 20
 )
 
-// Parse reads a sweep's file. Errors name it and the line.
+// Parse reads the file of a sweep. Errors name the file and the line.
 func Parse(path string) (*Sweep, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -80,71 +78,86 @@ func Parse(path string) (*Sweep, error) {
 	if len(data) > maxBytes {
 		return nil, fmt.Errorf("%s: more than %d bytes: is it a sweep?", path, maxBytes)
 	}
-	s := &Sweep{}
-	var common []string
-	grid := []Run{{}}
-	var single []Run
-	gridded := false
+	p := &parser{grid: []Run{{}}}
 	number := 0
 	for line := range strings.Lines(string(data)) {
 		number++
-		words, err := split(line)
-		if err == nil && len(words) == 0 {
-			continue
-		}
-		if err == nil {
-			err = plain(words...)
-		}
-		switch {
-		case err != nil:
-		case s.Experiment == "":
-			s.Experiment = words[0]
-			common = words[1:]
-			err = reserved(common)
-		case words[0] == "grid":
-			gridded = true
-			if len(grid)*(len(words)-2) > maxRuns {
-				err = fmt.Errorf("the grid has %d runs, and a sweep at most %d",
-					len(grid)*(len(words)-2), maxRuns)
-			} else {
-				grid, err = times(grid, words[1:])
-			}
-		case words[0] == "run":
-			var r Run
-			r, err = one(words[1:])
-			single = append(single, r)
-		default:
-			err = fmt.Errorf("%q: want grid or run", words[0])
-		}
-		if err != nil {
+		if err := p.add(line); err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", path, number, err)
 		}
 	}
-	if s.Experiment == "" {
-		return nil, fmt.Errorf("%s: there is no experiment in it", path)
+	s, err := p.sweep()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	s.Runs = single
-	if gridded || len(single) == 0 {
-		s.Runs = append(grid, single...)
+	return s, nil
+}
+
+// parser collects the lines of a sweep's file.
+type parser struct {
+	experiment string
+	common     []string // flags of all runs
+	grid       []Run    // all combinations of the lines "grid"
+	gridded    bool     // there is such a line
+	single     []Run    // of the lines "run"
+}
+
+// add parses a line.
+func (p *parser) add(line string) error {
+	words, err := split(line)
+	if err != nil || len(words) == 0 {
+		return err
+	}
+	if err := plain(words...); err != nil {
+		return err
+	}
+	switch {
+	case p.experiment == "":
+		p.experiment = words[0]
+		p.common = words[1:]
+		return reserved(p.common)
+	case words[0] == "grid":
+		p.gridded = true
+		if n := len(p.grid) * (len(words) - 2); n > maxRuns {
+			return fmt.Errorf("the grid has %d runs: want at most %d", n, maxRuns)
+		}
+		p.grid, err = times(p.grid, words[1:])
+	case words[0] == "run":
+		var r Run
+		r, err = one(words[1:])
+		p.single = append(p.single, r)
+	default:
+		err = fmt.Errorf("%q: want grid or run", words[0])
+	}
+	return err
+}
+
+// sweep returns the sweep of all lines.
+func (p *parser) sweep() (*Sweep, error) {
+	if p.experiment == "" {
+		return nil, errors.New("the file names no experiment")
+	}
+	s := &Sweep{Experiment: p.experiment, Runs: p.single}
+	if p.gridded || len(p.single) == 0 {
+		s.Runs = append(p.grid, p.single...)
 	}
 	if len(s.Runs) > maxRuns {
-		return nil, fmt.Errorf("%s: %d runs are more than the %d that a sweep has at most",
-			path, len(s.Runs), maxRuns)
+		return nil, fmt.Errorf("%d runs: want at most %d", len(s.Runs), maxRuns)
 	}
 	names := map[string]bool{}
 	for i := range s.Runs {
 		r := &s.Runs[i]
 		r.Name = cmp.Or(r.Name, s.Experiment)
-		r.Args = append(slices.Clone(common), r.Args...)
+		r.Args = append(slices.Clone(p.common), r.Args...)
 		if names[r.Name] {
-			return nil, fmt.Errorf("%s: two runs have the name %s", path, r.Name)
+			return nil, fmt.Errorf("two runs have the name %s", r.Name)
 		}
 		names[r.Name] = true
 	}
 	return s, nil
 }
 
-// split returns the words of a line, up to a comment. Quotes keep spaces and # in a word.
+// split returns the words of a line, up to a comment. Quoted words may contain blanks and #.
 func split(line string) (words []string, err error) {
 	for {
 		line = strings.TrimLeftFunc(line, unicode.IsSpace)
@@ -160,7 +173,7 @@ func split(line string) (words []string, err error) {
 	}
 }
 
-// cutWord returns the word that a line begins with, without its quotes, and what follows it.
+// cutWord returns the first word of a line, without its quotes, and the rest of the line.
 func cutWord(line string) (word, rest string, err error) {
 	var b strings.Builder
 	for line != "" {
@@ -182,12 +195,12 @@ func cutWord(line string) (word, rest string, err error) {
 	return b.String(), line, nil
 }
 
-// times multiplies runs by the values of a flag.
+// times combines runs with the values of a flag.
 func times(runs []Run, words []string) ([]Run, error) {
 	if len(words) < 2 {
 		return nil, errors.New("want a flag and its values, as in grid -beta 0.05 1")
 	}
-	var all []Run
+	var product []Run
 	for _, r := range runs {
 		for _, value := range words[1:] {
 			next, err := one([]string{words[0], value})
@@ -198,16 +211,17 @@ func times(runs []Run, words []string) ([]Run, error) {
 			if slices.ContainsFunc(
 				r.Args, func(a string) bool { return strings.HasPrefix(a, flag+"=") },
 			) {
-				return nil, fmt.Errorf("%s has a grid already: write all its values in one line", flag)
+				return nil, fmt.Errorf("%s already has a grid: write all its values in one line", flag)
 			}
 			next.Name = strings.TrimPrefix(r.Name+"+"+next.Name, "+")
 			next.Args = append(slices.Clone(r.Args), next.Args...)
-			all = append(all, next)
+			product = append(product, next)
 		}
 	}
-	return all, nil
+	return product, nil
 }
 
+// one parses the flags of a line "run".
 func one(words []string) (r Run, err error) {
 	if len(words) == 0 || len(words)%2 != 0 {
 		return r, errors.New("want flags with values, as in run -beta 0.5 -p 90")
@@ -236,23 +250,23 @@ func one(words []string) (r Run, err error) {
 	return r, nil
 }
 
-// reserved returns an error if words have a flag that the sweep itself sets, or that asks for help.
+// reserved returns an error for a flag that the sweep itself sets, or that asks for help.
 func reserved(words []string) error {
 	for _, w := range words {
 		name, _, _ := strings.Cut(strings.TrimLeft(w, "-"), "=")
 		switch {
 		case !strings.HasPrefix(w, "-"):
 		case slices.Contains([]string{"out", "shard", "list", "collect"}, name):
-			return fmt.Errorf("-%s is the sweep's own", name)
+			return fmt.Errorf("-%s is set by the sweep itself", name)
 		case name == "h" || name == "help":
-			return fmt.Errorf("%s explains an experiment and runs nothing", w)
+			return fmt.Errorf("%s prints help and runs nothing", w)
 		}
 	}
 	return nil
 }
 
-// plain returns an error if a word has control characters or is not UTF-8: it could not be a line
-// of a script.
+// plain returns an error if a word has control characters or is not UTF-8, and so cannot stand in a
+// script.
 func plain(words ...string) error {
 	for _, w := range words {
 		if !utf8.ValidString(w) || strings.ContainsFunc(w, unicode.IsControl) {
@@ -262,13 +276,13 @@ func plain(words ...string) error {
 	return nil
 }
 
-// experiments are the programs that know shards.
+// experiments lists the programs that have -shard.
 var experiments = []string{
 	"ablation", "admet", "kernels", "selection", "semisupervised", "specmatch", "theory",
 	"transfer", "unsupervised",
 }
 
-// find sets the program of the experiment: beside this one, or in the PATH.
+// find sets the program of the experiment, from the folder of this program or the PATH.
 func (s *Sweep) find() error {
 	if !slices.Contains(experiments, s.Experiment) {
 		return fmt.Errorf("%q is no experiment: want one of %s",
@@ -283,22 +297,19 @@ func (s *Sweep) find() error {
 	}
 	path, err := exec.LookPath(s.Experiment)
 	if err != nil {
-		return fmt.Errorf(
-			"there is no program %s beside this one, nor in the PATH: build both into one folder, as "+
-				"by go build -o bin ./experiments/%[1]s ./specmatch/cmd/specmatch",
-			s.Experiment,
-		)
+		return fmt.Errorf("no program %s in this program's folder or the PATH: build both into one folder, "+
+			"with go build -o bin ./experiments/%[1]s ./specmatch/cmd/specmatch", s.Experiment)
 	}
 	s.Program, err = filepath.Abs(path)
 	return err
 }
 
-// plan is the file that holds a sweep in its directory.
+// plan is the file in its directory that stores a sweep.
 const plan = "sweep.json"
 
-// Prepare finds the program, makes the sweep's directory, and lists the units of all runs
-// unless an earlier start has. It is an error if another process has the directory, until that
-// calls Close or ends.
+// Prepare finds the program, creates the sweep's directory, and lists the units of runs that an
+// earlier start has not listed. It locks the directory until Close; it returns an error if another
+// process has it.
 func (s *Sweep) Prepare(dir string) (err error) {
 	if s.Program == "" {
 		if err := s.find(); err != nil {
@@ -317,7 +328,7 @@ func (s *Sweep) Prepare(dir string) (err error) {
 			s.Close()
 		}
 	}()
-	if s.unlock != nil { // what a start that was killed has left
+	if s.unlock != nil { // a killed start may have left files
 		if err := files.Sweep(filepath.Join(dir, plan)); err != nil {
 			return err
 		}
@@ -345,7 +356,7 @@ func (s *Sweep) Prepare(dir string) (err error) {
 	return files.WriteJSON(filepath.Join(dir, plan), s)
 }
 
-// Close lets others have the directory.
+// Close unlocks the directory.
 func (s *Sweep) Close() error {
 	if s.unlock == nil {
 		return nil
@@ -367,8 +378,8 @@ func Open(dir string) (*Sweep, error) {
 	return s, nil
 }
 
-// Has reports whether the sweep has a run of that name. A run that was taken out of the file
-// is not one, though its directory stays.
+// Has reports whether the sweep has a run of that name. A run that was removed from the file does not
+// count, although its directory remains.
 func (s *Sweep) Has(name string) bool {
 	return slices.ContainsFunc(s.Runs, func(r Run) bool { return r.Name == name })
 }
@@ -393,8 +404,8 @@ func (s *Sweep) list(r *Run) error {
 
 func (s *Sweep) path(r Run) string { return filepath.Join(s.Dir, r.Name) }
 
-// independent counts the units of a run that are not below another one, a/b below a:
-// about as many shards can work side by side.
+// independent counts the units of a run that are not below another one (a/b is below a). About as many
+// shards can run in parallel.
 func (r Run) independent() int {
 	n := 0
 	for _, unit := range r.Units {
@@ -405,7 +416,7 @@ func (r Run) independent() int {
 	return n
 }
 
-// Task is a shard of a run. Of 0 is all of it: what puts the shards together.
+// Task is shard Share of N of a run. With N = 0 it is the whole run, which joins the shards.
 type Task struct {
 	Run      Run
 	Share, N int
@@ -426,8 +437,8 @@ func (s *Sweep) args(t Task) []string {
 	return args
 }
 
-// Tasks divides every run into that many shards, or into fewer if it has fewer units
-// that can run side by side; 0 makes as many as there are of these.
+// Tasks splits every run into a number of shards, at most one per independent unit; 0 means one per
+// independent unit.
 func (s *Sweep) Tasks(shares int) (tasks []Task) {
 	for _, r := range s.Runs {
 		n := r.independent()
@@ -441,7 +452,7 @@ func (s *Sweep) Tasks(shares int) (tasks []Task) {
 	return tasks
 }
 
-// Gather are the tasks that put the shards of the runs together.
+// Gather returns the tasks that join the shards of each run.
 func (s *Sweep) Gather() (tasks []Task) {
 	for _, r := range s.Runs {
 		tasks = append(tasks, Task{Run: r})
@@ -449,7 +460,7 @@ func (s *Sweep) Gather() (tasks []Task) {
 	return tasks
 }
 
-// finished returns how many units of a run are finished, and the hours that they took.
+// finished returns the number of finished units of a run, and their hours.
 func (s *Sweep) finished(r Run) (units int, hours float64, err error) {
 	seconds, err := run.Finished(s.path(r))
 	for _, unit := range r.Units {

@@ -127,18 +127,18 @@ func TestParse(t *testing.T) {
 		t.Errorf("one run: %+v, %v", s, err)
 	}
 	for _, c := range []struct{ text, want string }{
-		{"# nothing\n", "there is no experiment"},
+		{"# nothing\n", "the file names no experiment"},
 		{"toy -data 'my sets\n", `:1: the quote before "my sets" has no end`},
 		{"toy\ngird -beta 1\n", `:2: "gird"`},
 		{"toy\ngrid -beta\n", ":2: want a flag and its values"},
 		{"toy\n\nrun -beta 1 -p\n", ":3: want flags with values"},
 		{"toy\nrun beta 1\n", `:2: "beta": want a flag`},
-		{"toy -out x\n", ":1: -out is the sweep's own"},
-		{"toy\ngrid -shard 0/2 1/2\n", ":2: -shard is the sweep's own"},
-		{"toy\ngrid -beta 1 2\ngrid --beta 3 4\n", ":3: -beta has a grid already"},
+		{"toy -out x\n", ":1: -out is set by the sweep itself"},
+		{"toy\ngrid -shard 0/2 1/2\n", ":2: -shard is set by the sweep itself"},
+		{"toy\ngrid -beta 1 2\ngrid --beta 3 4\n", ":3: -beta already has a grid"},
 		{"toy\nrun -beta 1 -beta 3\n", ":2: -beta is given twice"},
 		{"toy\ngrid -beta=1 2\n", `:2: "-beta=1": want a flag and its value`},
-		{"toy -h\n", ":1: -h explains"},
+		{"toy -h\n", ":1: -h prints help"},
 		{"toy\nrun -data a\x1b[2Jb\n", `:2: "a\x1b[2Jb" has control characters`},
 		{"toy -data \xff\n", `:1: "\xff" has control characters or is not UTF-8`},
 		{"toy\n" + strings.Repeat("grid -beta"+strings.Repeat(" 1", 101)+"\n", 2), ":3: the grid has 10201 runs"},
@@ -266,7 +266,7 @@ func TestInterruption(t *testing.T) {
 		}
 	}()
 	var stderr bytes.Buffer
-	if err := s.Local(ctx, &stderr, 1, s.Tasks(0), s.Gather()); !errors.Is(err, context.Canceled) || !strings.Contains(stderr.String(), "the same command goes on") {
+	if err := s.Local(ctx, &stderr, 1, s.Tasks(0), s.Gather()); !errors.Is(err, context.Canceled) || !strings.Contains(stderr.String(), "repeat the command to resume") {
 		t.Errorf("%v, %s", err, &stderr)
 	}
 	if text, err := os.ReadFile(log); err != nil || !strings.Contains(string(text), "interrupted") {

@@ -111,7 +111,7 @@ func TestUsage(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"lists", `unknown command "lists"`},
 		{"stats MUTAG", `unexpected argument "MUTAG"`},
-		{"stats -dataset MUTAG", "-dataset MUTAG needs -data: the folder that holds MUTAG.zip or MUTAG/"},
+		{"stats -dataset MUTAG", "-dataset MUTAG needs -data: the folder with MUTAG.zip or MUTAG/"},
 		{"-dataset MUTAG", "needs -data"},
 		{"stats -out x", "not defined: -out"},
 		{"export -url x", "not defined: -url"},
@@ -147,7 +147,7 @@ func TestList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasSuffix(out, "of their own name: the folders \"RENAMED\"\n") {
+	if !strings.HasSuffix(out, "no data set (NAME/NAME_A.txt): \"RENAMED\"\n") {
 		t.Errorf("a folder that is no set is not named:\n%s", out)
 	}
 	if got, want := strings.Join(line(t, out, "MUTAG"), " "), "MUTAG 188 2 17.93 19.79 "+filepath.Join(dir, "MUTAG.zip"); got != want {
@@ -222,7 +222,7 @@ func TestMolecules(t *testing.T) {
 	if out, _, err := invoke(t, "export", "-data", dir, "-out", to); err != nil || out != filepath.Join(to, "TOY")+"\n" {
 		t.Errorf("export leaves tables out: %v, %q", err, out)
 	}
-	if _, stderr, err := invoke(t, "export", "-data", dir, "-dataset", "hiv", "-out", to); err == nil || !strings.Contains(stderr, "labels for several tasks") {
+	if _, stderr, err := invoke(t, "export", "-data", dir, "-dataset", "hiv", "-out", to); err == nil || !strings.Contains(stderr, "several tasks") {
 		t.Errorf("export of a table: %v, %s", err, stderr)
 	}
 }
@@ -313,7 +313,7 @@ func TestVerify(t *testing.T) {
 			t.Errorf("%s, want %q at its end", got, end)
 		}
 	}
-	want(t, out, "no sum to compare with")
+	want(t, out, "without a sum to check")
 	want(t, stderr, "WRONG: dataset: "+filepath.Join(dir, "WRONG.zip")+": SHA-256 is ", ", want "+v.Sum, "CUT: dataset: "+cut+": not a complete zip archive")
 }
 
