@@ -184,7 +184,7 @@ func TestHelp(t *testing.T) {
 		"Table 1.\n",
 		"Usage: go run ./experiments/unsupervised [flags]\n",
 		"  go run ./experiments/unsupervised -beta auto:0.2\n",
-		"  -batch batch\n\tgraphs in a batch, ",
+		"  -batch size\n\tbatch size, ",
 		"default: untrained,graphcl,infonce,specmatch\n",
 		"\tdefault: $SPECMATCH_BACKEND, else cpu\n",
 		"\tdefault: none\n",

@@ -30,15 +30,14 @@ import (
 //
 //	L = mean_j -ln( e^(q_j·q'_j/τ) / (e^(q_j·q'_j/τ) + Σ_k e^(q_j·n_jk/τ)) ).
 //
-// When the loss of an epoch is above that of the one before, the number of negatives
-// is halved, and with two left training ends: at the third rise.
+// When the loss of an epoch exceeds that of the previous one, the number of negatives is halved. With
+// two negatives left, at the third rise, training ends.
 //
-// What the code does otherwise: the passes that fill the memory move the running
-// statistics of batch norm; the highest rank of epoch 20, N, is an error, here it is
-// N-1; its raw graphs have a self-loop on every node, as GraphCL's loader puts there,
-// and here none; and its augmentations are inverted, its default dropN keeping only a
-// tenth of the nodes (cuco-inverted). Here the view is by the policy of the
-// other rows.
+// Differences of the code: the passes that fill the memory update the running statistics of batch norm.
+// The highest rank of epoch 20, N, is out of range; here it is N-1. Its raw graphs have a self-loop on
+// every node, from GraphCL's loader; here there are none. Its augmentations are inverted: its default
+// dropN keeps only a tenth of the nodes (cuco-inverted). Here the view follows the policy of the other
+// methods.
 var cuCo = &Method{
 	Name:     "cuco",
 	Title:    "CuCo",
@@ -60,7 +59,7 @@ var cuCo = &Method{
 			view = augment.NodeDropping{Ratio: 0.9}
 		}
 		if len(s.Graphs) < 2 {
-			return nil, errors.New("method: cuco needs a second graph for a negative")
+			return nil, errors.New("method: cuco needs at least two graphs")
 		}
 		m, _, err := s.newModel()
 		if err != nil {
@@ -71,7 +70,7 @@ var cuCo = &Method{
 }
 
 var cucoInverted = setting.Flag("cuco-inverted",
-	"CuCo's view keeps a tenth of the nodes, as in its code")
+	"keep only a tenth of the nodes in CuCo's view, as in its code")
 
 // The curriculum of CuCo's code.
 const (
@@ -79,7 +78,7 @@ const (
 	cucoPace      = 20 // epochs until all ranks may be drawn
 )
 
-// curriculum learns from negatives that become harder.
+// curriculum learns from negatives that become harder from epoch to epoch.
 type curriculum struct {
 	train.Defaults
 	*train.Minimizer
@@ -94,9 +93,9 @@ type curriculum struct {
 
 type curriculumState struct {
 	Negatives int
-	Epochs    int     // that have ended
-	Last      float64 // the sum of the losses of the last of them
-	Sum       float64 // of the present epoch so far
+	Epochs    int     // finished epochs
+	Last      float64 // sum of the losses in the last finished epoch
+	Sum       float64 // sum of the losses in the present epoch
 }
 
 func newCurriculum(s Setup, m *specmatch.Model, loader *augment.Loader) *curriculum {
@@ -116,8 +115,8 @@ func newCurriculum(s Setup, m *specmatch.Model, loader *augment.Loader) *curricu
 	return c
 }
 
-// Begin implements [train.Learner]: it fills the memory, which nobody reads before
-// it has, with the statistics of the batches and without moving the running ones.
+// Begin implements [train.Learner]. It fills the memory, using the statistics of the batches and
+// without updating the running ones.
 func (c *curriculum) Begin(ctx context.Context, epoch int) (err error) {
 	defer backend.Recover(&err)
 	buffers := train.Keep(c.model)
@@ -148,14 +147,13 @@ func (c *curriculum) Step(b train.Batch) (train.Metrics, error) {
 	return m, err
 }
 
-// rank draws a rank among n in an epoch, which counts from 0.
+// rank draws a rank among n in an epoch; epochs count from 0.
 func rank(rng *rand.Rand, epoch, n int) int {
 	pace := math.Sqrt(min(1, float64(epoch+1)/cucoPace))
 	return min(1+int(pace*float64(n)*rng.Float64()), n-1)
 }
 
-// contrast returns the loss [1×1] of a batch of two views with the negatives of
-// these ranks.
+// contrast returns the loss [1×1] of a batch of two views with the negatives at these ranks.
 func (c *curriculum) contrast(t *autodiff.Tape, b *graph.Batch, ranks []int) *autodiff.Var {
 	n := int(b.ViewPtr[1])
 	_, z := c.model.Forward(gnn.NewBatch(t, b), nn.Train)
@@ -163,8 +161,8 @@ func (c *curriculum) contrast(t *autodiff.Tape, b *graph.Batch, ranks []int) *au
 	return curriculumLoss(u.SliceRows(0, n), u.SliceRows(n, 2*n), t.Const(c.memory), ranks, c.tau)
 }
 
-// curriculumLoss is the loss of unit rows q and view [B×D], with the negatives that
-// have these ranks among the unit rows of memory [N×D].
+// curriculumLoss returns the loss [1×1] of unit rows q and view [B×D], with the negatives at these ranks
+// among the unit rows of memory [N×D].
 func curriculumLoss(q, view, memory *autodiff.Var, ranks []int, tau float64) *autodiff.Var {
 	size := memory.Rows()
 	similarity := q.Detach().MatMulT(memory).Data()
@@ -187,9 +185,9 @@ func curriculumLoss(q, view, memory *autodiff.Var, ranks []int, tau float64) *au
 	return autodiff.ConcatCols(logits...).Scale(1 / tau).LogSumExp().Sub(logits[0].Scale(1 / tau)).Mean()
 }
 
-// sortRanks sorts indices by their values, and equal ones by size, just enough that those
-// at the given ranks, which ascend, stand where they belong: a quicksort that leaves
-// alone what no rank falls into. The first of order has the rank base.
+// sortRanks partially sorts indices by their values, and equal ones by size, so that the indices at the
+// given ascending ranks are in place. It is a quicksort that skips parts without a rank. The first index
+// of order has the rank base.
 func sortRanks(order []int32, base int, ranks []int, values []float64) {
 	before := func(a, b int32) bool {
 		return values[a] < values[b] || values[a] == values[b] && a < b

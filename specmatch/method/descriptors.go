@@ -21,10 +21,10 @@ import (
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
-// descriptors teaches an encoder to predict what can be computed of a molecule: descriptors
-// of its graph and, if they are wanted, folded counts of Morgan's environments, from the
-// readout of all layers. Predicting descriptors is the task of ChemBERTa-2 (Ahmad et al.
-// 2022), a language model of SMILES, there 200 of RDKit's with the mean squared error.
+// descriptors trains an encoder to predict computed properties of a molecule from the readout of all
+// layers: descriptors of its graph and, on request, folded Morgan counts. Predicting descriptors is the
+// task of ChemBERTa-2 (Ahmad et al. 2022), a language model of SMILES, which predicts 200 descriptors
+// of RDKit with the mean squared error.
 var descriptors = &Method{
 	Name:      "descriptors",
 	Title:     "Descriptors",
@@ -53,7 +53,7 @@ var descriptors = &Method{
 
 var morgan = setting.New(
 	"morgan",
-	"`number` of folded counts of Morgan's environments that descriptors predicts as well; 0 is none",
+	"`number` of folded Morgan counts that the method descriptors also predicts; 0 is none",
 	setting.IntIn(0, 1<<16),
 	0,
 )
@@ -70,8 +70,8 @@ func (p *prediction) Step(b train.Batch) (train.Metrics, error) {
 	})
 }
 
-// Prediction asks for numbers that belong to the graphs: with s = h·W + b the output for a
-// kind of targets y, standardised and at most 6 in size,
+// Prediction predicts numbers of the graphs. With s = h·W + b the output for a kind of targets y, which
+// are standardised and clipped to ±6,
 //
 //	loss = Σ over the kinds of the mean of l(s - y),  l(d) = d²/2 where |d| < 1, else |d| - ½.
 type Prediction struct {
@@ -80,8 +80,7 @@ type Prediction struct {
 	Targets []*Targets   // of all graphs, of each kind
 }
 
-// NewPrediction returns the task with outputs that are initialised as PyTorch does it by
-// default.
+// NewPrediction returns the task with outputs initialised as in PyTorch by default.
 func NewPrediction(be backend.Backend, e gnn.Encoder, targets []*Targets, rng *rand.Rand) *Prediction {
 	p := &Prediction{Encoder: e, Targets: targets}
 	for k, t := range targets {
@@ -94,7 +93,7 @@ func NewPrediction(be backend.Backend, e gnn.Encoder, targets []*Targets, rng *r
 	return p
 }
 
-// Loss returns the loss [1×1] of a batch of the graphs with these numbers.
+// Loss returns the loss [1×1] of a batch of the graphs with these indices.
 func (p *Prediction) Loss(b *graph.Batch, samples []int, t *autodiff.Tape) *autodiff.Var {
 	h := p.Forward(gnn.NewBatch(t, b), nn.Train)
 	var losses []*autodiff.Var
@@ -120,17 +119,17 @@ func (p *Prediction) Parameters() []*autodiff.Param {
 // maxTarget is the largest size of a standardised target.
 const maxTarget = 6
 
-// Targets are numbers of one kind, as many for every graph.
+// Targets holds numbers of one kind, equally many for every graph.
 type Targets struct {
 	mean, std []float64
-	// The numbers of graph i that are not 0, with their columns, from ptr[i] to ptr[i+1].
+	// Nonzero numbers with their columns; those of graph i are at ptr[i] to ptr[i+1].
 	ptr    []int
 	column []uint16
 	value  []float32
 }
 
-// NewTargets returns the targets of graphs, rows of equal length, up to 65,536. A number that
-// is not finite is left out, and stands for the mean.
+// NewTargets returns the targets of graphs, one row each, of equal length up to 65,536. It replaces
+// numbers that are not finite by the mean.
 func NewTargets(rows [][]float64) *Targets {
 	t := &Targets{ptr: []int{0}}
 	for _, row := range rows {
@@ -188,7 +187,7 @@ func (t *Targets) settle() {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// rows returns the targets [n×numbers] of graphs, standardised and bounded.
+// rows returns the targets [n×numbers] of graphs, standardised and clipped.
 func (t *Targets) rows(samples []int) []float64 {
 	width := len(t.mean)
 	rows := make([]float64, len(samples)*width)
@@ -212,14 +211,14 @@ func (t *Targets) standard(k int, v float64) float64 {
 	return min(max((v-t.mean[k])/t.std[k], -maxTarget), maxTarget)
 }
 
-// describer computes the numbers of molecules.
+// describer computes the targets of molecules.
 type describer struct {
 	parser      molecule.Parser
 	descriptors descriptor.Calculator
 	morgan      fingerprint.Morgan
 }
 
-// rows returns the numbers of a molecule, of each kind; morgan is the number of folded counts.
+// rows returns the targets of a molecule for each kind; morgan is the number of folded counts.
 func (d *describer) rows(smiles string, morgan int) ([][]float64, error) {
 	m, err := d.parser.Parse(smiles)
 	if err != nil {
@@ -237,7 +236,7 @@ func (d *describer) rows(smiles string, morgan int) ([][]float64, error) {
 	return rows, nil
 }
 
-// chunk is how many molecules are described at a time.
+// chunk is the number of molecules that are described at a time.
 const chunk = 1024
 
 // describe returns the targets of the molecules, computed on all processors.

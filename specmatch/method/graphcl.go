@@ -16,13 +16,12 @@ import (
 //
 // which leaves the positive pair out of the denominator ([specmatch.CrossView]).
 //
-// The paper augments both views. Its code for the unsupervised regime takes the
-// raw graph for the first, with self-loops that the second does not have, draws
-// the order of the batches once for all epochs, and embeds graphs with the
-// self-loops. Its code for the semi-supervised regime augments both views with its
-// own variants of the augmentations ([augment.GraphCLSemi]). The setting graphcl-code
-// follows the code of the regime; without it the unsupervised regime has a raw first
-// view, without self-loops, and the augmentations as intended for the second.
+// The paper augments both views. Its code for the unsupervised regime uses the raw graph as the first
+// view, with self-loops that the second lacks, draws the order of the batches once for all epochs, and
+// embeds graphs with the self-loops. Its code for the semi-supervised regime augments both views with
+// its own variants of the augmentations ([augment.GraphCLSemi]). The setting graphcl-code follows the
+// code of the regime. Without it, the unsupervised regime has a raw first view without self-loops, and
+// the intended augmentations for the second.
 var graphCL = &Method{
 	Name:     GraphCL,
 	Title:    "GraphCL",
@@ -33,14 +32,14 @@ var graphCL = &Method{
 		case s.Regime == Transfer:
 			return []setting.Setting{graphCLCode}
 		case s.Regime == Unsupervised && graphCLCode.Of(s.Options):
-			return []setting.Setting{Ratio} // its code has ratios of its own
+			return []setting.Setting{Ratio} // the code has its own ratios
 		}
 		return nil
 	},
 	check: func(s Setup) error {
 		if s.Regime == Unsupervised && graphCLCode.Of(s.Options) && selfLoops.Of(s.Options) {
 			return errors.New(
-				"-self-loops gives GraphCL's raw graphs a second one: want -graphcl-code=false as well",
+				"-self-loops would add a second self-loop to GraphCL's raw graphs: add -graphcl-code=false",
 			)
 		}
 		return nil
@@ -50,8 +49,8 @@ var graphCL = &Method{
 
 var graphCLCode = setting.New(
 	"graphcl-code",
-	"the graphcl row takes augmentations, self-loops and batch order from GraphCL's code;\n"+
-		"false: the intended augmentations and reshuffled batches of the other rows",
+	"use the augmentations, self-loops and batch order of GraphCL's code;\n"+
+		"false: the intended augmentations and reshuffled batches of the other methods",
 	setting.Bool,
 	true,
 )

@@ -23,26 +23,24 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// joao is JOAO (You et al., Graph contrastive learning automated, ICML 2021): GraphCL
-// whose augmentations are drawn from a distribution P that learns as well. Of K arms
-// one is drawn for every graph: in the unsupervised regime one of dropN, permE,
-// subgraph, maskN and none for the second view, the first being the raw graph; in the
-// others one of the 25 pairs of these. After every epoch, with ℓ_n the loss of arm n
-// alone on the first batches,
+// joao is JOAO (You et al., Graph contrastive learning automated, ICML 2021): GraphCL with augmentations
+// drawn from a distribution P that learns as well. One of K arms is drawn for every graph. In the
+// unsupervised regime, the first view is the raw graph, and an arm is one of dropN, permE, subgraph,
+// maskN and none for the second view. In the other regimes an arm is one of the 25 pairs of these.
+// After every epoch, with ℓ_n the loss of arm n alone on the first batches,
 //
 //	P ← the projection on the simplex of P + ℓ - γ·(P - 1/K):
 //
-// it ascends the loss, so that the hardest arm gains. With γ = 1 the former P drops
-// out, and in the first epoch, where P is 1/K, γ has no part: in either case an arm whose
-// loss is ahead by 1 or more takes everything.
+// this ascends the loss, so that the hardest arm gains. With γ = 1 the former P cancels; in the first
+// epoch, where P is 1/K, γ has no effect. In both cases an arm whose loss leads by 1 or more takes the
+// whole distribution.
 //
-// What the code does otherwise: the passes over the arms move the running statistics
-// of batch norm, which the evaluation then reads (joao-probe-moves); its arms
-// are GraphCL's faulty augmentations; its raw graphs have a self-loop on every node, as
-// GraphCL's loader puts there, and here none; the order of the unsupervised batches is
-// drawn once, so that the arms are measured on the graphs of the first batches of
-// training; its semi-supervised loader draws the same views in every epoch. γ is one of
-// 0.01, 0.1 and 1, by no stated rule.
+// Differences of the code: the passes over the arms update the running statistics of batch norm, which
+// the evaluation then reads (joao-probe-moves). Its arms are GraphCL's faulty augmentations. Its raw
+// graphs have a self-loop on every node, from GraphCL's loader; here there are none. It draws the order
+// of the unsupervised batches once, so that it measures the arms on the graphs of the first training
+// batches. Its semi-supervised loader draws the same views in every epoch. γ is one of 0.01, 0.1 and 1,
+// by no stated rule.
 var joao = &Method{
 	Name:     "joao",
 	Title:    "JOAO",
@@ -60,13 +58,12 @@ var joao = &Method{
 	},
 }
 
-// joaov2 is JOAOv2 of the same paper: a projection head for each of the five
-// augmentations. A view goes through the head of the augmentation that made it.
+// joaov2 is JOAOv2 of the same paper: a projection head for each of the five augmentations. A view goes
+// through the head of its augmentation.
 //
-// What the code does otherwise: one arm drawn in every epoch chooses the heads for
-// all graphs, whatever their own arms are; in the unsupervised regime the raw view
-// then has dropN's head, and so have both while the arms are measured
-// (joao-heads-by-epoch).
+// Difference of the code: an arm drawn once per epoch selects the heads for all graphs, whatever their
+// own arms are. In the unsupervised regime, the raw view then has dropN's head, and both views have it
+// while the arms are measured (joao-heads-by-epoch).
 var joaov2 = &Method{
 	Name:     "joaov2",
 	Title:    "JOAOv2",
@@ -98,31 +95,31 @@ var joaov2 = &Method{
 var (
 	joaoGamma = setting.New(
 		"joao-gamma",
-		"how strongly `γ` JOAO's distribution over augmentations is drawn to the uniform one",
+		"strength `γ` of the pull of JOAO's distribution over augmentations to the uniform one",
 		setting.Float(0, 1),
 		0.1,
 	)
 	joaoHeadsByEpoch = setting.Flag("joao-heads-by-epoch",
-		"JOAOv2's projection heads are drawn once an epoch for all graphs, as in its code;\n"+
-			"false: they are those of a graph's augmentations")
+		"draw JOAOv2's projection heads once per epoch for all graphs, as in its code;\n"+
+			"false: use the heads of each graph's augmentations")
 	joaoProbeMoves = setting.Flag("joao-probe-moves",
-		"measuring JOAO's augmentations moves the running statistics, as in its code")
+		"let the measurement of JOAO's augmentations update the running statistics, as in its code")
 )
 
 var joaoSettings = []setting.Setting{Ratio, Tau, joaoGamma, joaoHeadsByEpoch, joaoProbeMoves}
 
 func checkJOAO(s Setup) error {
 	if rawStatistics.Of(s.Options) && joaoProbeMoves.Of(s.Options) {
-		return errors.New("-raw-statistics keeps all else from moving the running statistics, and " +
-			"-joao-probe-moves wants that: want one of them")
+		return errors.New("-raw-statistics and -joao-probe-moves exclude each other: only the second lets " +
+			"augmented graphs update the running statistics")
 	}
 	return nil
 }
 
-// joaoOps are the augmentations, in the order of the code.
+// joaoOps lists the augmentations in the order of the code.
 var joaoOps = [...]augment.Op{augment.DropN, augment.PermE, augment.Sub, augment.MaskN, augment.None}
 
-// joaoView returns the augmentation op of the graphs of a setup.
+// joaoView returns the augmentation op for the graphs of a setup.
 func (s Setup) joaoView(op augment.Op) (augment.Augmentation, error) {
 	if categories := s.Encoder.In == 0; categories && op == augment.MaskN {
 		mask := int32(proteinMask)
@@ -138,11 +135,11 @@ func (s Setup) joaoView(op augment.Op) (augment.Augmentation, error) {
 	return augment.ParsePolicy(string(op), augment.ImplIntended, Ratio.Of(s.Options))
 }
 
-// proteinMask is the category of a hidden protein; all have the other one.
+// proteinMask is the category of a hidden protein; visible proteins have the other one.
 const proteinMask = 0
 
-// categoryMasking is maskN for encoders that take categories only: ⌊r·n⌋ of the n
-// nodes get the category that stands for a hidden one.
+// categoryMasking is maskN for encoders of categories: ⌊r·n⌋ of the n nodes get the category of hidden
+// nodes.
 type categoryMasking struct {
 	ratio float64 // r
 	mask  int32
@@ -160,10 +157,10 @@ func (m categoryMasking) Append(dst *graph.Batch, g *graph.Graph, rng *rand.Rand
 	}
 }
 
-// arm is what P is about: an index into joaoOps for either view.
+// arm is an outcome of P: an index into joaoOps for each view.
 type arm [2]int
 
-// joint learns from views by arms drawn from a distribution, and that distribution.
+// joint trains an encoder on views by arms drawn from a distribution, and learns the distribution.
 type joint struct {
 	train.Defaults
 	*train.Minimizer
@@ -231,7 +228,7 @@ func (j *joint) Parameters() []*autodiff.Param {
 
 func (j *joint) Buffers() []*nn.Buffer { return j.encoder.Buffers() }
 
-// name is the arm's in metrics.
+// name returns the arm's name in metrics.
 func (j *joint) name(a arm) string {
 	if j.rawView {
 		return "p_" + string(joaoOps[a[1]])
@@ -239,7 +236,7 @@ func (j *joint) name(a arm) string {
 	return "p_" + string(joaoOps[a[0]]) + "_" + string(joaoOps[a[1]])
 }
 
-// Epoch implements [train.Learner]: every graph has an arm of its own.
+// Epoch implements [train.Learner]. It draws an arm for every graph.
 func (j *joint) Epoch(ctx context.Context, epoch int) iter.Seq2[[]int, *graph.Batch] {
 	rng := random.Stream(j.seed, purposeTask, epoch, 0)
 	for i := range j.drawn {
@@ -289,8 +286,8 @@ func (j *joint) contrast(t *autodiff.Tape, b *graph.Batch, samples []int) *autod
 	return j.loss.Loss(z.SliceRows(0, n), z.SliceRows(n, 2*n))
 }
 
-// project returns the projections [2n×D] of h, the embeddings of two views of n
-// samples, each by its head.
+// project returns the projections [2n×D] of the embeddings h of two views of n samples. Each row goes
+// through its own head.
 func (j *joint) project(h *autodiff.Var, samples []int) *autodiff.Var {
 	if len(j.heads) == 1 {
 		return j.heads[0].Forward(h)
@@ -317,8 +314,8 @@ func (j *joint) project(h *autodiff.Var, samples []int) *autodiff.Var {
 	return autodiff.ConcatRows(parts...).GatherRows(place)
 }
 
-// probes is added to the number of an epoch for the batches that its arms are
-// measured on, which no epoch trains on.
+// probes is added to the number of an epoch for the batches on which its arms are measured. No epoch
+// trains on them.
 const probes = 1 << 40
 
 // End implements [train.Learner]: it measures the arms and updates P.
@@ -341,10 +338,10 @@ func (j *joint) End(ctx context.Context, epoch int) (metrics train.Metrics, err 
 	return metrics, nil
 }
 
-// measure returns the mean loss of every arm alone on the first batches of an epoch:
-// one more than a fifth of all in the unsupervised regime, than a tenth of the full
-// ones in the others. The projections of a view do not depend on the augmentation of the
-// other one, so of the 25 pairs the five of equal augmentations make those of all.
+// measure returns the mean loss of every arm alone on the first batches of an epoch: one more than a
+// fifth of all batches in the unsupervised regime, one more than a tenth of the full batches in the
+// others. The projections of a view do not depend on the augmentation of the other view, so the five
+// pairs of equal augmentations give the projections of all 25 pairs.
 func (j *joint) measure(ctx context.Context, epoch int) ([]float64, error) {
 	count := len(j.Loader.Graphs)/j.Loader.Batch/10 + 1
 	if j.rawView {
@@ -395,18 +392,24 @@ func (j *joint) measure(ctx context.Context, epoch int) ([]float64, error) {
 	}
 	losses := make([]float64, len(j.arms))
 	for k, a := range j.arms {
-		graphs := 0
-		for i, z := range views[0][a[0]] {
-			losses[k] += float64(z.Rows) * j.loss.Loss(t.Const(z), t.Const(views[1][a[1]][i])).Float()
-			graphs += z.Rows
-			t.Reset()
-		}
-		losses[k] /= float64(max(graphs, 1))
-		if math.IsNaN(losses[k]) || math.IsInf(losses[k], 0) {
+		losses[k] = j.meanLoss(t, views[0][a[0]], views[1][a[1]])
+		if !finite(losses[k]) {
 			return nil, fmt.Errorf("method: the loss of %s is %v", j.name(a)[len("p_"):], losses[k])
 		}
 	}
 	return losses, nil
+}
+
+// meanLoss returns the mean loss over the graphs of batches, from the projections [n×D] of both views.
+func (j *joint) meanLoss(t *autodiff.Tape, first, second []*tensor.Tensor) float64 {
+	sum := 0.0
+	graphs := 0
+	for i, z := range first {
+		sum += float64(z.Rows) * j.loss.Loss(t.Const(z), t.Const(second[i])).Float()
+		graphs += z.Rows
+		t.Reset()
+	}
+	return sum / float64(max(graphs, 1))
 }
 
 // ascend returns the distribution after p, given the losses of the arms.
@@ -418,11 +421,10 @@ func ascend(p, losses []float64, gamma float64) []float64 {
 	return simplex(b)
 }
 
-// simplex returns about the nearest point to b that is a distribution: max(b_i-μ, 0),
-// with μ by bisection until the sum is 1 within 0.01 as in JOAO's code, divided by
-// the sum.
+// simplex returns roughly the distribution nearest to b: max(b_i-μ, 0) divided by its sum, with μ found
+// by bisection until the sum is 1 within 0.01, as in JOAO's code.
 func simplex(b []float64) []float64 {
-	// μ counts from the top, so that b of any size have room for it
+	// μ is relative to the largest entry, so that bisection works for b of any size.
 	p := make([]float64, len(b))
 	top := slices.Max(b)
 	lo := slices.Min(b) - top - 1/float64(len(b))

@@ -23,22 +23,21 @@ import (
 //
 //	L = NCE(g₁, g₂) + 0.8·¼·Σ_ab NCE(g_a, l_b) + 0.4·mean D(l₁ ‖ l₂).
 //
-// Before each step of the encoder the critic takes one of its own, up
-// mean D(l₁ ‖ l₂) - mean D(l₁ ‖ l₂ of a graph by chance): it learns which local views
-// are of one graph, and the encoder to hide it. The running statistics are those of
-// raw graphs (the setting raw-statistics has that for any method).
+// Before each step of the encoder, the critic takes a step of its own that raises
+// mean D(l₁ ‖ l₂) - mean D(l₁ ‖ l₂ of a random graph): the critic learns which local views come from
+// the same graph, and the encoder learns to hide it. The running statistics come from raw graphs (the
+// setting raw-statistics does that for any method).
 //
-// The shares of nodes are 0.8 and 0.2 for molecules, 0.9 and 0.1 for social
-// networks: for the policies random3 and random4, which are those of such sets.
+// The fractions of nodes are 0.8 and 0.2 for molecules, 0.9 and 0.1 for social networks, that is for
+// their policies random3 and random4.
 //
-// What the code does otherwise: the critic's value is a sigmoid without the logarithm
-// of the paper's game, as here. It puts a linear layer without bias in front of the
-// encoder and draws the encoder's weights from Xavier's normal distribution, the critic's
-// from PyTorch's default; here there is no such layer, and all are Xavier-uniform. Its
-// loader puts a self-loop on every node of a raw graph, as GraphCL's does; here there
-// are none. Its subgraphs stop where a graph's component ends. It prints the best of
-// twenty test accuracies, where tables here have the last epoch's. There is no code
-// for the semi-supervised regime.
+// Differences of the code: the critic's value is a sigmoid without the logarithm of the paper's game,
+// as here. It puts a linear layer without bias in front of the encoder, and draws the encoder's weights
+// from Xavier's normal distribution, the critic's from PyTorch's default; here there is no such layer,
+// and all weights are Xavier-uniform. Its loader adds a self-loop to every node of a raw graph, as
+// GraphCL's does; here there are none. Its subgraphs stop at the end of a graph's component. It prints
+// the best of twenty test accuracies; tables here show the last epoch's. There is no code for the
+// semi-supervised regime.
 var mssgcl = &Method{
 	Name:     "mssgcl",
 	Title:    "MSSGCL",
@@ -48,7 +47,7 @@ var mssgcl = &Method{
 		global := mssgclGlobal.Of(s.Options)
 		local := mssgclLocal.Of(s.Options)
 		if (global == 0) != (local == 0) {
-			return fmt.Errorf("-mssgcl-global %v -mssgcl-local %v: want both above 0, or neither",
+			return fmt.Errorf("-mssgcl-global %v -mssgcl-local %v: want both above 0, or both 0",
 				global, local)
 		}
 		return nil
@@ -71,12 +70,13 @@ var mssgcl = &Method{
 var (
 	mssgclGlobal = setting.New(
 		"mssgcl-global",
-		"`share` of the nodes in MSSGCL's global views; 0, with -mssgcl-local 0: by -policy",
+		"`fraction` of the nodes in MSSGCL's global views; if this and -mssgcl-local are 0, -policy\n"+
+			"determines both",
 		setting.Float(0, 1),
 		0,
 	)
 	mssgclLocal = setting.New(
-		"mssgcl-local", "`share` of the nodes in MSSGCL's local views", setting.Float(0, 1), 0,
+		"mssgcl-local", "`fraction` of the nodes in MSSGCL's local views", setting.Float(0, 1), 0,
 	)
 )
 
@@ -129,15 +129,15 @@ func (m *multiScale) Step(b train.Batch) (train.Metrics, error) {
 	if len(b.Samples) < 2 {
 		return nil, nil
 	}
-	var told float64
+	var advantage float64
 	metrics, err := m.Minimize(func() *autodiff.Var {
 		z := m.views(gnn.NewBatch(m.Tape, b.Graphs))
 		partner := random.Stream(m.seed, purposeTask, b.Epoch, b.Index+1).Perm(len(b.Samples))
-		told = m.train(z[2].Detach(), z[3].Detach(), partner)
+		advantage = m.train(z[2].Detach(), z[3].Detach(), partner)
 		return m.objective(z)
 	})
 	if err == nil {
-		metrics["critic"] = told
+		metrics["critic"] = advantage
 	}
 	return metrics, err
 }
@@ -151,9 +151,9 @@ func (m *multiScale) views(b *gnn.Batch) (z [4]*autodiff.Var) {
 	return z
 }
 
-// train takes a step of the critic on local views of which row i and row i belong to
-// one graph, and row i and row partner[i] by chance, and returns the difference of
-// its means on the two.
+// train takes a step of the critic on local views. Equal rows belong to the same graph; row i and row
+// partner[i] belong to different graphs, except by chance. It returns the difference of the critic's
+// means on the two kinds of pairs.
 func (m *multiScale) train(l1, l2 *autodiff.Var, partner []int) float64 {
 	nn.ZeroGrad(m.critic)
 	loss := m.critic.loss(l1, l2, partner)
@@ -188,8 +188,8 @@ func (m *multiScale) State() (nn.Module, any) {
 	}, &m.Values
 }
 
-// critic tells from two vectors of width d whether they belong together: five times
-// Linear → ReLU → BatchNorm to width 4·d, Linear → ReLU → Linear, and a sigmoid.
+// critic estimates whether two vectors of width d belong together: five times Linear → ReLU →
+// BatchNorm to width 4·d, then Linear → ReLU → Linear and a sigmoid.
 type critic struct {
 	layers []*nn.Linear
 	norms  []*nn.BatchNorm
@@ -223,12 +223,12 @@ func (c *critic) Forward(a, b *autodiff.Var) *autodiff.Var {
 	return y.Mul(near).Add(y.Detach().Mul(near.Scale(-1).Shift(1)))
 }
 
-// saturated is from where on the sigmoid's slope, below 1e-17, counts as 0. On social
-// networks the critic soon gets there, and further on its gradients are subnormal numbers,
-// with which matrix products take twenty times as long.
+// saturated is the size of a logit from which the sigmoid's slope, below 1e-17, counts as 0. On social
+// networks the critic soon reaches it, and then its gradients become subnormal numbers, which make
+// matrix products twenty times slower.
 const saturated = 40
 
-// loss returns what the critic descends [1×1].
+// loss returns the critic's loss [1×1].
 func (c *critic) loss(l1, l2 *autodiff.Var, partner []int) *autodiff.Var {
 	idx := make([]int32, len(partner))
 	for i, p := range partner {
@@ -238,14 +238,14 @@ func (c *critic) loss(l1, l2 *autodiff.Var, partner []int) *autodiff.Var {
 	return c.Forward(l1, l2.GatherRows(idx)).Mean().Sub(together)
 }
 
-// freeze makes the critic a constant, or a module that learns.
+// freeze makes the critic a constant, or trainable again.
 func (c *critic) freeze(frozen bool) {
 	for _, p := range c.Parameters() {
 		p.Frozen = frozen
 	}
 }
 
-// Parameters returns those of the layers, layer by layer, and of the last two.
+// Parameters returns the parameters, layer by layer.
 func (c *critic) Parameters() (params []*autodiff.Param) {
 	for k := range c.layers {
 		params = append(params, parameters(c.layers[k], c.norms[k])...)

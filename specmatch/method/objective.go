@@ -12,19 +12,19 @@ var (
 		In(string(SemiSupervised), 0.5).
 		In(string(Transfer), 0.1)
 	Sum = setting.Flag("sum",
-		"sum L_C over the batch, as the paper writes it, instead of taking its mean")
+		"sum L_C over the batch, as in the paper, instead of averaging it")
 	Beta = setting.New(
 		"beta",
-		"weight `β` of the Laplacian loss in L_C + β·L_G: a number as in 1, or as in auto:0.2\n"+
-			"the ratio of the two gradients' norms to aim at",
+		"weight `β` of the Laplacian loss in L_C + β·L_G: a number, or auto:R to keep the ratio of the\n"+
+			"two gradients' norms at R, such as auto:0.2",
 		train.ParseBeta,
 		train.Beta{Weight: 0.05},
 	)
-	Warmup    = setting.New("warmup", "`steps` over which β grows linearly from 0", setting.Int(0), 0)
+	Warmup    = setting.New("warmup", "number of `steps` over which β grows linearly from 0", setting.Int(0), 0)
 	Adjacency = setting.New(
 		"adjacency",
-		"how a similarity becomes an edge of the batch's similarity `graph`: sigmoid, spread\n"+
-			"(sigmoid with κ in units of the spread of the similarities), hard, ste",
+		"edge weights of the batch's similarity `graph`: sigmoid; spread (sigmoid with κ in units of the\n"+
+			"similarities' standard deviation); hard; ste (hard, with the gradient of sigmoid)",
 		specmatch.ParseAdjacency,
 		usual.Adjacency,
 	)
@@ -33,13 +33,13 @@ var (
 	)
 	Percentile = setting.New(
 		"percentile",
-		"`percentile` of a batch's similarities above which two graphs are joined",
+		"`percentile` of a batch's similarities above which two graphs have an edge",
 		setting.Float(0, 100),
 		usual.Percentile,
 	).
 		Formerly("p")
 	RandomWalk = setting.Flag("random-walk",
-		"compare random-walk Laplacians I - D⁻¹A instead of symmetric ones")
+		"use random-walk Laplacians I - D⁻¹A instead of symmetric ones")
 	ThetaGradient = setting.Flag("theta-gradient", "let the gradient flow through the threshold θ")
 	OnH           = setting.Flag("on-h",
 		"apply L_G to the encoder's output h instead of the projection z")
@@ -48,13 +48,13 @@ var (
 
 var usual = specmatch.DefaultLaplacianMatch()
 
-// contrastSettings are those of the methods that learn from two views with L_C.
+// contrastSettings lists the settings of the methods that learn from two views with L_C.
 var contrastSettings = []setting.Setting{
 	Policy, Ratio, Tau, Sum, Beta, Warmup, Adjacency, Kappa, Percentile, RandomWalk, ThetaGradient,
 	OnH, Center,
 }
 
-// Objective returns the loss that options, which are resolved or set by flags, ask for.
+// Objective returns the loss for options that are resolved or set by flags.
 func Objective(o Options) specmatch.Objective {
 	return specmatch.Objective{
 		Contrast: specmatch.InfoNCE{Tau: Tau.Of(o), Sum: Sum.Of(o)},
@@ -72,7 +72,7 @@ func Objective(o Options) specmatch.Objective {
 	}
 }
 
-// crossView returns GraphCL's loss as most methods have it: with the setup's temperature, as a mean.
+// crossView returns GraphCL's loss with the setup's temperature, averaged over the batch.
 func (s Setup) crossView() specmatch.InfoNCE {
 	return specmatch.InfoNCE{Variant: specmatch.CrossView, Tau: Tau.Of(s.Options)}
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
-// rawStatistics is read by all methods.
+// rawStatistics is a setting of all methods.
 var rawStatistics = setting.Flag("raw-statistics",
-	"batch norm's running statistics, with which graphs are embedded, are those of raw graphs\n"+
-		"for all methods, as they always are for MSSGCL")
+	"take batch norm's running statistics, which embeddings use, from raw graphs instead of views;\n"+
+		"MSSGCL always does")
 
-// rawStatistics returns the learner with its model's running statistics moved by raw
-// graphs alone: by one more pass for every batch.
+// rawStatistics returns a learner whose running statistics come from raw graphs, by an additional
+// forward pass for every batch.
 func (s Setup) rawStatistics(l *Learner) *Learner {
 	if _, done := l.Learner.(*tracking); !done {
 		l.Learner = &tracking{
@@ -31,8 +31,8 @@ func (s Setup) rawStatistics(l *Learner) *Learner {
 	return l
 }
 
-// tracking is a learner whose steps do not move the running statistics, which raw
-// graphs do in front of them.
+// tracking is a learner that updates the running statistics with raw graphs before each step, and
+// restores them after it.
 type tracking struct {
 	train.Learner
 	encoder gnn.Encoder
@@ -48,7 +48,7 @@ type rawBatch struct {
 	ws    augment.Workspace
 }
 
-// of returns the samples of graphs in a form, until the next call.
+// of returns a batch of the samples, valid until the next call.
 func (r *rawBatch) of(graphs []*graph.Graph, samples []int, identity augment.Identity) *graph.Batch {
 	r.batch.Reset(graphs[samples[0]].X.Width)
 	for _, i := range samples {

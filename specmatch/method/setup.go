@@ -15,34 +15,32 @@ import (
 	"github.com/specmatch/specmatch/specmatch/setting"
 )
 
-// Setup is what a method learns from, and how.
+// Setup is the input of a method: the data, the encoder and the settings.
 type Setup struct {
 	Backend backend.Backend
 	Regime  Regime // "" is Unsupervised
 	Encoder gnn.Architecture
 	Graphs  []*graph.Graph
-	// Dataset is the name of the data set, by which the policy "auto" chooses augmentations.
+	// Dataset is the name of the data set; the policy "auto" depends on it.
 	Dataset string
-	// SMILES are those of the graphs, and Standard is what is done to a molecule before it is
-	// looked at; for methods that need Molecules.
+	// SMILES are the molecules of the graphs, and Standard is their standardisation, for methods that
+	// need Molecules.
 	SMILES   []string
 	Standard feature.Standardisation
 	Batch    int     // graphs in a mini-batch; 0 is 128
 	Rate     float64 // learning rate of Adam; 0 is 0.01
 	Seed     uint64  // of weights, batches and views
-	// Options are the settings that do not have their defaults, such as "kappa": 5.
+	// Options sets settings to other values than their defaults, such as "kappa": 5.
 	Options Options
 }
 
-// Options are values of settings by name. The values of settings that a method does not read have
-// no effect.
+// Options holds values of settings by name. Settings that a method does not read have no effect.
 type Options = setting.Values
 
-// selfLoops is read by all methods of the unsupervised regime.
+// selfLoops is a setting of all methods in the unsupervised regime.
 var selfLoops = setting.Flag("self-loops",
-	"every node is its own neighbour as well, in raw graphs and in views, as in the graphs that the "+
-		"codes of\n"+
-		"JOAO, SimGRACE, MSSGCL and CuCo load")
+	"add a self-loop to every node, in raw graphs and in views, as the codes of JOAO, SimGRACE, MSSGCL\n"+
+		"and CuCo do")
 
 // The purposes of a learner's random streams, besides those of its views.
 const (
@@ -51,8 +49,8 @@ const (
 	purposeTask
 )
 
-// Complete returns the setup without gaps: with defaults in place of what is zero or absent, and
-// with values of all settings.
+// Complete returns the setup with defaults in place of zero or absent fields, and with values of all
+// settings.
 func (s Setup) Complete() (Setup, error) {
 	s.Regime = cmp.Or(s.Regime, Unsupervised)
 	s.Batch = cmp.Or(s.Batch, 128)
@@ -73,9 +71,8 @@ func (s Setup) Complete() (Setup, error) {
 	return s, nil
 }
 
-// NewEncoder returns an encoder with the initial weights that all learners of the
-// seed share, and the random stream that drew them, from which a method draws the
-// weights that it adds.
+// NewEncoder returns an encoder with the initial weights that all learners with the seed share, and the
+// random stream that drew them. A method draws its additional weights from that stream.
 func (s Setup) NewEncoder() (gnn.Encoder, *rand.Rand, error) {
 	s, err := s.Complete()
 	if err != nil {
@@ -90,7 +87,7 @@ func (s Setup) NewEncoder() (gnn.Encoder, *rand.Rand, error) {
 	return e, rng, err
 }
 
-// newModel is NewEncoder with a projection head on the encoder.
+// newModel calls NewEncoder and adds a projection head.
 func (s Setup) newModel() (*specmatch.Model, *rand.Rand, error) {
 	e, rng, err := s.NewEncoder()
 	if err != nil {
@@ -99,7 +96,7 @@ func (s Setup) newModel() (*specmatch.Model, *rand.Rand, error) {
 	return specmatch.NewModel(s.Backend, e, rng), rng, nil
 }
 
-// loader returns mini-batches of the graphs in views by the augmentations.
+// loader returns a loader of mini-batches with one view per augmentation.
 func (s Setup) loader(views ...augment.Augmentation) *augment.Loader {
 	return &augment.Loader{
 		Graphs:   s.Graphs,

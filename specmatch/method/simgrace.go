@@ -19,20 +19,17 @@ import (
 //
 //	θ' = θ + η·ε,  ε ~ N(0, s²),
 //
-// for every tensor θ of the encoder, s being its unbiased standard deviation; both
-// encoders see the same raw graphs and share the projection head, and with z and z'
-// the projections the loss is GraphCL's with anchors z and candidates z'. The second
-// encoder passes no gradient back. Tensors whose entries are all equal, as the
-// biases and norms at the start, have s = 0 and get no noise.
+// for every tensor θ of the encoder, where s is its unbiased standard deviation. Both encoders see the
+// same raw graphs and share the projection head. With projections z and z', the loss is GraphCL's with
+// anchors z and candidates z'. The second encoder passes no gradient back. Tensors with equal entries,
+// such as biases and norms at the start, have s = 0 and get no noise.
 //
-// What the code does otherwise: that for the unsupervised regime has the perturbed
-// projections as the anchors, so that the negatives of z'_i are all z_j;
-// simgrace-perturbed-rows follows it, and so the head too learns from the
-// clean branch only. Its graphs have a self-loop on every node, as GraphCL's loader
-// puts there; here there are none. The code for the semi-supervised regime has the
-// anchors as here. A tensor of one entry, whose deviation is 0/0 there, is left as it
-// is. The strength η is one of 0.1, 1, 10 and 100 for TU sets, by no stated rule, and
-// 0.1 for molecules, whose code is not published.
+// Differences of the code: in the unsupervised regime the anchors are the perturbed projections, so
+// that the negatives of z'_i are all z_j, and the head learns from the clean branch only;
+// simgrace-perturbed-rows follows it. Its graphs have a self-loop on every node, from GraphCL's loader;
+// here there are none. In the semi-supervised regime the anchors are as here. A tensor of one entry,
+// whose deviation is 0/0 there, is not changed here. The strength η is one of 0.1, 1, 10 and 100 for
+// TU sets, by no stated rule, and 0.1 for molecules, whose code is not published.
 var simGRACE = &Method{
 	Name:     "simgrace",
 	Title:    "SimGRACE",
@@ -55,22 +52,22 @@ var simGRACE = &Method{
 var (
 	simGRACEEta = setting.New(
 		"simgrace-eta",
-		"strength `η` of SimGRACE's noise, in standard deviations of a weight matrix",
+		"strength `η` of SimGRACE's noise, in standard deviations of each weight matrix",
 		setting.Positive,
 		1,
 	).
 		In(string(Transfer), 0.1)
 	simGRACEPerturbedRows = setting.Flag("simgrace-perturbed-rows",
-		"SimGRACE's anchors are the perturbed encoder's, as in its unsupervised code; false: the "+
-			"clean one's")
+		"take SimGRACE's anchors from the perturbed encoder, as in its unsupervised code;\n"+
+			"false: from the clean encoder")
 )
 
-// perturbed learns by comparing an encoder with one of noisy weights.
+// perturbed learns by comparing an encoder with a copy that has noisy weights.
 type perturbed struct {
 	train.Defaults
 	*train.Minimizer
 	model         *specmatch.Model
-	twin          gnn.Encoder // the noisy one; what it holds lives for a step
+	twin          gnn.Encoder // the noisy copy; its weights change at every step
 	loss          specmatch.InfoNCE
 	eta           float64 // η
 	perturbedRows bool    // the perturbed projections are the anchors
@@ -106,8 +103,8 @@ func (g *perturbed) Step(b train.Batch) (train.Metrics, error) {
 	})
 }
 
-// noisy returns the projections [B×D] of a batch by the noisy encoder, with noise
-// from draw, which returns numbers of mean 0 and variance 1.
+// noisy returns the projections [B×D] of a batch by the noisy encoder. draw returns random numbers of
+// mean 0 and variance 1.
 func (g *perturbed) noisy(b *gnn.Batch, draw func() float64) *autodiff.Var {
 	noisy := g.twin.Parameters()
 	for i, p := range g.model.Encoder.Parameters() {
@@ -128,8 +125,8 @@ func (g *perturbed) compare(b *gnn.Batch, noisy *autodiff.Var) *autodiff.Var {
 	return g.loss.Loss(z, noisy)
 }
 
-// perturb adds noise of eta times the standard deviation of x to x. Fewer than two
-// entries, and entries that are all equal, stay as they are.
+// perturb adds noise of eta times the standard deviation of x to x. It does not change fewer than two
+// entries, or entries that are all equal.
 func perturb(x []float64, eta float64, draw func() float64) {
 	if len(x) < 2 {
 		return

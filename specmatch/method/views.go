@@ -7,21 +7,20 @@ import (
 	"github.com/specmatch/specmatch/specmatch/setting"
 )
 
-// PolicyAuto is the value of [Policy] that chooses the augmentations by the data set.
+// PolicyAuto is the value of [Policy] that selects the augmentations for the data set.
 const PolicyAuto = "auto"
 
 // The settings of augmented views.
 var (
 	Policy = setting.New(
 		"policy",
-		"`augmentations`, one drawn per graph and view: auto (by data set), random2, random3, "+
-			"random4,\n"+
-			"or a list of dropN, permE, maskN, subgraph",
+		"`augmentations` to draw from for each graph and view: auto (depends on the data set), random2,\n"+
+			"random3, random4, or a list of dropN, permE, maskN, subgraph",
 		parsePolicy,
 		PolicyAuto,
 	)
 	Ratio = setting.New(
-		"ratio", "`share` of nodes or edges that an augmentation changes, above 0", parseRatio, 0.2,
+		"ratio", "`fraction` of nodes or edges that an augmentation changes, above 0", parseRatio, 0.2,
 	)
 )
 
@@ -33,8 +32,8 @@ func parsePolicy(s string) (string, error) {
 	return s, err
 }
 
-// parseRatio accepts a share above 0: package augment would replace 0 by the usual ratio, which
-// is not what a user who asks for 0 expects.
+// parseRatio accepts a fraction above 0. Package augment would replace 0 by the default ratio, which a
+// user who asks for 0 does not expect.
 func parseRatio(s string) (float64, error) {
 	x, err := setting.Float(0, 1)(s)
 	if err != nil || x == 0 {
@@ -43,7 +42,7 @@ func parseRatio(s string) (float64, error) {
 	return x, nil
 }
 
-// View returns the augmentation of the setup's policy and ratio.
+// View returns the augmentation for the setup's policy and ratio.
 func (s Setup) View() (augment.Augmentation, error) {
 	s, err := s.Complete()
 	if err != nil {
@@ -52,7 +51,7 @@ func (s Setup) View() (augment.Augmentation, error) {
 	return augment.ParsePolicy(Policy.Of(s.Options), augment.ImplIntended, Ratio.Of(s.Options))
 }
 
-// twoViews returns the batches of two views by the same augmentation.
+// twoViews returns a loader of batches of two views by the same augmentation.
 func (s Setup) twoViews() (*augment.Loader, error) {
 	view, err := s.View()
 	if err != nil {

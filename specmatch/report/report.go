@@ -1,9 +1,8 @@
-// Package report makes pages of what run directories hold: results side by side with
-// their differences, curves, settings and costs.
+// Package report summarises run directories on a page: results with their differences, curves,
+// settings and costs.
 //
-// The mental model: [New] reads nothing but what [Read] has found, and makes a
-// [Page], a list of sections of tables and charts. A page is written as HTML, one file
-// that asks for nothing else, or as the tables alone in Markdown, LaTeX or text:
+// The mental model: [New] turns the runs from [Read] into a [Page], a list of sections of tables and
+// charts. A page is written as a self-contained HTML file, or its tables as Markdown, LaTeX or text:
 //
 //	runs, err := report.Read([]string{"runs/a", "runs/b"})
 //	…
@@ -11,12 +10,11 @@
 //	…
 //	err = page.Save("report.html")
 //
-// Results are of one kind where experiment, data set, protocol and metric are equal:
-// only those are compared. Rows are methods; where runs differ in a flag that results
-// depend on, they are methods with that flag.
+// Only results with equal experiment, data set, protocol and metric are compared. Rows are methods. If
+// runs differ in a flag that results depend on, rows are methods with that flag.
 //
-// The charts are SVG in the page, drawn by package plot: two hundred of them are
-// smaller than the script of a charting library, and need none.
+// The charts are SVG in the page, drawn by package plot: two hundred of them are smaller than the
+// script of a charting library, and need none.
 package report
 
 import (
@@ -44,7 +42,7 @@ type Page struct {
 	series   []string // names that have a look, in its order
 }
 
-// section is a part of a page. One without tables and charts is left out.
+// section is a section of a page. It is skipped if it has no tables and charts.
 type section struct {
 	title  string
 	note   string
@@ -67,12 +65,12 @@ type figure struct {
 	Caption, More string
 }
 
-// Options are choices of a report.
+// Options select the content of a report.
 type Options struct {
-	// Against is the row from which differences are taken, by its label or, shorter,
-	// by its method; "" is InfoNCE, or else the plainest row that there is.
+	// Against is the row to take differences from, by its label or its method. "" is InfoNCE, or else
+	// the simplest row.
 	Against string
-	// Oracle adds rows of the best setting by the results on the test data.
+	// Oracle adds rows with the setting that is best on the test data.
 	Oracle bool
 }
 
@@ -90,33 +88,30 @@ func New(runs []*run.Run, o Options) (*Page, error) {
 	p.sections = []section{
 		{
 			title: "Results",
-			note: "Mean ± standard deviation (n-1) over seeds; the best of a column is bold. Choosing " +
-				"the best setting by these figures is choosing on the test data; where a row is " +
-				"chosen " +
-				"per fold, validation parts of the training data have chosen among the " +
-				"settings of a method.",
+			note: "Mean ± standard deviation (n-1) over seeds; the best value of a column is bold. Selecting " +
+				"a setting by these figures is selection on the test data. Rows \"chosen per fold\" select " +
+				"the setting on validation data from the training set.",
 			blocks: c.results(),
 		},
 		{
 			title: "Differences",
-			note: "Difference of the means over the n seeds that both rows have, its standard error, " +
-				"and the p value of Student's paired test, as it is and by Holm's correction for " +
-				"all rows of the table. Intervals are the 95 % ones of single rows, not " +
-				"corrected. Seeds that share folds make a difference fair, not more precise.",
+			note: "Difference of the means over the n common seeds of both rows, its standard error, and the " +
+				"p value of Student's paired t-test, without and with Holm's correction for all rows of the " +
+				"table. Intervals are uncorrected 95 % intervals of single rows. Common folds make a " +
+				"difference fair, not more precise.",
 			blocks: differences,
 		},
 		{title: "Seeds", note: "A dot is a seed, the bar is their mean.", blocks: c.seeds()},
 		{
-			title: "Flags",
-			note: "The mean over seeds, ± its standard deviation, against each flag in " +
-				"which the runs differ.",
+			title:  "Flags",
+			note:   "Mean over seeds ± standard deviation, by each flag in which the runs differ.",
 			blocks: c.flags(),
 		},
-		{title: "Curves", note: "Means over seeds ± standard deviation, epoch by epoch.", curves: c.curves()},
+		{title: "Curves", note: "Mean over seeds ± standard deviation, by epoch.", curves: c.curves()},
 		{title: "Settings", blocks: c.settings()},
 		{
 			title:  "Cost",
-			note:   "Training and evaluation by the clock: units that share cores take longer.",
+			note:   "Wall time of training and evaluation; units that share cores take longer.",
 			blocks: c.cost(),
 		},
 	}
@@ -125,12 +120,10 @@ func New(runs []*run.Run, o Options) (*Page, error) {
 		if err != nil {
 			return nil, err
 		}
-		if t != nil { // its results, and then what is particular to it
-			p.sections[0].note = "The mean over divisions ± its standard deviation (n-1). The " +
-				"baseline " +
-				"looks at no molecule or graph: it predicts the mean of the training part, or the " +
-				"frequencies of its classes. Choosing a model by these figures is choosing " +
-				"on the test data."
+		if t != nil {
+			p.sections[0].note = "Mean over splits ± standard deviation (n-1). The baseline ignores the " +
+				"molecule or graph: it predicts the mean, or the class frequencies, of the training set. " +
+				"Selecting a model by these figures is selection on the test data."
 			p.sections[0].blocks = c.summary()
 			p.sections = slices.Insert(p.sections, 1, t.sections()...)
 		}
@@ -152,8 +145,8 @@ func title(runs []*run.Run) string {
 	return s
 }
 
-// groups returns the panels by experiment, protocol and metric: a column for each data
-// set in one table.
+// groups groups the panels by experiment, protocol and metric. A group becomes a table with a column
+// per data set.
 func (c *collection) groups() (groups [][]panel) {
 	for _, p := range c.panels {
 		g := findOrAdd(&groups, func(g []panel) bool {
@@ -197,7 +190,7 @@ func (p panel) decimals() int {
 	return 4
 }
 
-// best says which of the panel's figures are good.
+// best returns whether large or small values of the panel's metric are good.
 func (p panel) best() table.Best {
 	switch {
 	case p.percent() || slices.Contains([]string{"r2", "mcc", "spearman"}, p.measure()):
@@ -238,7 +231,7 @@ func (c *collection) results() (blocks []block) {
 	return blocks
 }
 
-// reference returns the name of the row with which the others of a group are compared.
+// reference returns the name of the row to compare the others of a group with.
 func reference(g []panel, against string) string {
 	count := map[string]int{}
 	common := ""
@@ -266,7 +259,7 @@ func reference(g []panel, against string) string {
 func (c *collection) differences(against string) (blocks []block, err error) {
 	found := against == ""
 	for _, g := range c.groups() {
-		var all []comparison
+		var comparisons []comparison
 		charts := block{}
 		name := reference(g, against)
 		for _, p := range g {
@@ -285,7 +278,7 @@ func (c *collection) differences(against string) (blocks []block, err error) {
 				if r.label == base.label || d.N == 0 {
 					continue
 				}
-				all = append(all, comparison{
+				comparisons = append(comparisons, comparison{
 					r.label, texts(p.dataset), p.decimals(), d, texts(base.label),
 				})
 				chart.Rows = append(chart.Rows, plot.DotRow{Name: r.label, Mean: d.Mean, Half: half(d)})
@@ -294,11 +287,11 @@ func (c *collection) differences(against string) (blocks []block, err error) {
 				charts.charts = append(charts.charts, chart)
 			}
 		}
-		if len(all) == 0 {
+		if len(comparisons) == 0 {
 			continue
 		}
-		t := compared([]string{"data set"}, all, "from")
-		t.Caption = g[0].caption() + fmt.Sprintf("; rows compared: %d", len(all))
+		t := compared([]string{"data set"}, comparisons, "from")
+		t.Caption = g[0].caption() + fmt.Sprintf("; rows compared: %d", len(comparisons))
 		blocks = append(blocks, block{table: t}, charts)
 	}
 	if !found {
@@ -342,8 +335,8 @@ func (c *collection) flags() (blocks []block) {
 	return blocks
 }
 
-// against draws the results of a panel against a flag: a line for each method and
-// setting of the other flags. It is false if there are none at two values.
+// against plots the results of a panel against a flag, with a line for each method and setting of the
+// other flags. It returns false if the flag has fewer than two values.
 func (c *collection) against(flag string, p panel) (plot.Lines, bool) {
 	chart := plot.Lines{Axes: plot.Axes{Title: p.dataset, XLabel: "-" + flag, YLabel: p.quantity()}}
 	var values []string
@@ -368,7 +361,7 @@ func (c *collection) against(flag string, p panel) (plot.Lines, bool) {
 		run := c.runs[r.run]
 		name := []string{method.Title(r.Method)}
 		for _, other := range c.swept {
-			if other != flag && r.label != name[0] { // what no flag changes is one line
+			if other != flag && r.label != name[0] { // results that no flag changes form one line
 				name = append(name, other+"="+show(run.Flags[other]))
 			}
 		}
@@ -390,7 +383,7 @@ func (c *collection) against(flag string, p panel) (plot.Lines, bool) {
 	return chart, true
 }
 
-// setting is what one setting is in each run.
+// setting holds the values of a setting in each run.
 type setting struct {
 	name   string
 	values []string
@@ -400,13 +393,13 @@ func (s setting) differs() bool {
 	return slices.ContainsFunc(s.values, func(v string) bool { return v != s.values[0] })
 }
 
-func settingsOf(runs []*run.Run) (all []setting) {
+func settingsOf(runs []*run.Run) (settings []setting) {
 	add := func(name string, value func(r *run.Run) string) {
 		s := setting{name: name}
 		for _, r := range runs {
 			s.values = append(s.values, value(r))
 		}
-		all = append(all, s)
+		settings = append(settings, s)
 	}
 	add("experiment", func(r *run.Run) string { return r.Experiment })
 	add("program", func(r *run.Run) string { return r.Program })
@@ -425,10 +418,10 @@ func settingsOf(runs []*run.Run) (all []setting) {
 			return cmp.Or(sum[:min(12, len(sum))], "–") // a file that was not read
 		})
 	}
-	return all
+	return settings
 }
 
-// settings are two tables by run: what differs and, folded, what does not.
+// settings returns two tables by run: settings that differ, and folded, settings that are equal.
 func (c *collection) settings() (blocks []block) {
 	columns := make([]table.Column, len(c.runs))
 	for i, r := range c.runs {
@@ -446,21 +439,21 @@ func (c *collection) settings() (blocks []block) {
 	if differ.Rows() > 0 {
 		blocks = append(blocks, block{table: differ})
 	}
-	return append(blocks, block{title: "what does not differ", folded: true, table: same})
+	return append(blocks, block{title: "equal settings", folded: true, table: same})
 }
 
-func texts(all ...string) (cells []table.Cell) {
-	for _, s := range all {
+func texts(values ...string) (cells []table.Cell) {
+	for _, s := range values {
 		cells = append(cells, table.Text(s))
 	}
 	return cells
 }
 
-// names returns the keys of a map of all runs, sorted.
-func names[V any](runs []*run.Run, of func(r *run.Run) map[string]V) []string {
+// names returns the sorted keys of a map of all runs.
+func names[V any](runs []*run.Run, get func(r *run.Run) map[string]V) []string {
 	distinct := map[string]bool{}
 	for _, r := range runs {
-		for name := range of(r) {
+		for name := range get(r) {
 			distinct[name] = true
 		}
 	}
@@ -470,7 +463,7 @@ func names[V any](runs []*run.Run, of func(r *run.Run) map[string]V) []string {
 func (c *collection) cost() []block {
 	t := table.New("method",
 		table.Names(
-			"data set", "epochs", "seeds", "seconds a seed", "graphs/s in training", "hours in distinct",
+			"data set", "epochs", "seeds", "seconds per seed", "graphs/s in training", "hours",
 		)...)
 	total := 0.0
 	for i, r := range c.runs {
@@ -484,7 +477,7 @@ func (c *collection) cost() []block {
 		counted := map[work]bool{}
 		for _, row := range r.Rows {
 			if key := (work{row.Dataset, row.Method, row.Seconds}); !counted[key] {
-				counted[key] = true // other protocols and metrics of the same work have the same cost
+				counted[key] = true // other protocols and metrics of the same work share its cost
 				name := strings.TrimSuffix(method.Title(row.Method)+", "+c.labels[i], ", ")
 				t.Add(
 					name,
@@ -501,6 +494,6 @@ func (c *collection) cost() []block {
 	if t.Rows() == 0 {
 		return nil
 	}
-	t.Footnotes = []string{fmt.Sprintf("All together %.2f hours.", total/3600)}
+	t.Footnotes = []string{fmt.Sprintf("Total: %.2f hours.", total/3600)}
 	return []block{{table: t}}
 }

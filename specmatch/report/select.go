@@ -13,11 +13,10 @@ import (
 	"github.com/specmatch/specmatch/specmatch/run"
 )
 
-// choose adds, for every method with several settings in a panel, the row that is
-// reached by choosing among them. It chooses inside each outer fold, by the accuracy on
-// validation parts of its training part, where the runs have those of the unsupervised
-// experiment. With oracle it adds, too, the setting whose mean is best: that is
-// choosing on the test parts, and no estimate of what a user would get.
+// choose adds a row for every method with several settings in a panel: the result of selecting the
+// setting in each outer fold, by the accuracy on validation data from its training set. This needs the
+// inner folds of the unsupervised experiment. With oracle it also adds the setting with the best mean:
+// that is selection on the test data, and no estimate of a user's result.
 func (c *collection) choose(p *panel, oracle bool) {
 	for i, first := range p.results {
 		m := first.Method
@@ -43,11 +42,11 @@ func (c *collection) choose(p *panel, oracle bool) {
 	}
 }
 
-// chosen is the run of a result that is none run's.
+// chosen is the run number of a result that combines several runs.
 const chosen = -1
 
-// nested chooses a cell in every fold of every seed. It is false unless all cells have
-// the folds of the same seeds.
+// nested selects a cell in every fold of every seed. It returns false unless all cells have the folds
+// of the same seeds.
 func (c *collection) nested(cells []result) (r result, ok bool) {
 	r = cells[0]
 	r.run = chosen
@@ -80,7 +79,7 @@ func (c *collection) nested(cells []result) (r result, ok bool) {
 	return r, len(r.PerSeed) > 0
 }
 
-// score reads the result of a unit; false if it is none with folds.
+// score reads the result of a unit. It returns false unless the result has folds.
 func score(r *run.Run, unit string) (s eval.Score, ok bool) {
 	i := slices.IndexFunc(r.Units, func(u run.Record) bool { return u.Name == unit })
 	if i < 0 || json.Unmarshal(r.Units[i].Result, &s) != nil {

@@ -19,24 +19,25 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/report/plot"
 	"github.com/specmatch/specmatch/specmatch/run"
 	"github.com/specmatch/specmatch/specmatch/table"
 )
 
-// Case is a prediction that a report shows, as a unit of a fine-tuning notes it.
+// Case is a prediction shown in a report, as a unit of a fine-tuning records it.
 type Case struct {
 	ID, SMILES string
 	Error      float64
-	Of         string  // the column that Predicted and Values are of
+	Of         string  // the column of Predicted and Values
 	Predicted  float64 // a number or a probability
 	Observed   string
-	Nodes      []string  `json:",omitempty"` // symbols of the atoms; of a graph none
-	Edges      [][3]int  `json:",omitempty"` // nodes, and the order of the bond, 4 for an aromatic one
-	Values     []float64 `json:",omitempty"` // what each node contributes
+	Nodes      []string  `json:",omitempty"` // atom symbols; none for a graph
+	Edges      [][3]int  `json:",omitempty"` // two nodes and the bond order, 4 for aromatic bonds
+	Values     []float64 `json:",omitempty"` // contributions of the nodes
 }
 
-// LargestDrawing is how many nodes a graph may have that is drawn.
+// LargestDrawing is the largest number of nodes of a graph that is drawn.
 const LargestDrawing = 120
 
 type tuned struct {
@@ -62,7 +63,7 @@ type testRow struct {
 	distance  float64
 }
 
-// newTuned reads what a fine-tuning leaves, and is nil for other runs.
+// newTuned reads the results and test predictions of a fine-tuning. It returns nil for other runs.
 func newTuned(r *run.Run) (*tuned, error) {
 	if r.Experiment != "specmatch finetune" || len(r.Rows) == 0 {
 		return nil, nil
@@ -131,61 +132,54 @@ func (t *tuned) readTest(path string) error {
 	return nil
 }
 
-// sections are the parts of the page that a fine-tuning has and other runs have not.
+// sections returns the sections of the page that only a fine-tuning has.
 func (t *tuned) sections() []section {
 	notes := map[string]string{
-		"regression": "On the line, predicted and observed are equal. Dots with bars are tenths of the " +
-			"records, with the standard error of their mean; a distance of 1 to the " +
-			"training part is usual.",
-		"binary": "Curves are over the predictions of all test parts. A model that is calibrated lies " +
-			"on the diagonal: of the records with a probability of 0.7, 70 % are a yes. Dots stand for " +
-			"tenths of the records.",
-		"classes": "A model that is calibrated lies on the diagonal: of the records whose likeliest " +
-			"class has a probability of 0.7, 70 % are of that class. Dots stand for tenths of the " +
-			"records.",
+		"regression": "On the line, prediction and observation are equal. Dots with bars are deciles of the " +
+			"records, with the standard error of their mean. A distance of 1 to the training set is typical.",
+		"binary": "Curves cover the predictions of all test sets. A calibrated model lies on the diagonal: " +
+			"of the records with a probability of 0.7, 70 % are positive. Dots are deciles of the records.",
+		"classes": "A calibrated model lies on the diagonal: if the most probable class has a probability of " +
+			"0.7, it is correct for 70 % of the records. Dots are deciles of the records.",
 	}
 	note := notes[t.kind]
 	if n := len(t.rows); n > mostPoints {
-		note += fmt.Sprintf(
-			" Of %d records some are drawn, evenly chosen; curves and tenths are of all.",
-			n,
-		)
+		note += fmt.Sprintf(" The plots show an even selection of the %d records; curves and deciles use all.", n)
 	}
 	return []section{
 		{
 			title: "Learning",
-			note: "The mean over divisions ± its standard deviation. The weights of the epoch that is " +
-				"best on the validation part are kept; the test part decides nothing.",
+			note: "Mean over splits ± standard deviation. The weights of the epoch that is best on the " +
+				"validation set are kept; the test set is not used for any choice.",
 			blocks: t.learning(),
 		},
 		{title: "Predictions", note: note, blocks: t.predictions()},
 		{
 			title:  "Confusion",
-			note:   "Records of all test parts: rows are what is observed, columns what is predicted.",
+			note:   "Records of all test sets: rows are observed classes, columns predicted ones.",
 			blocks: t.confusion(),
 		},
 		{
 			title: "Worst",
-			note: "The ten predictions of the test parts that are most wrong. Discs say what an atom or " +
-				"node contributes to the prediction by its being there: vermillion raises it, blue " +
-				"lowers it; carbon has no letter.",
+			note: "The ten test predictions with the largest errors. Discs show the contribution of an atom " +
+				"or node to the prediction: vermillion raises it, blue lowers it. Carbon has no letter.",
 			blocks: t.worst(),
 		},
 		{
 			title: "Data",
-			note: "Records in the parts, molecules of a part that the training part has, too, and what " +
-				"could not be used.",
+			note: "Sizes of the sets, validation and test molecules that also occur in the training set, and " +
+				"rejected records.",
 			blocks: t.data(),
 		},
 		{
 			title:  "Command",
-			note:   "It repeats the run, given the same files.",
+			note:   "This command repeats the run on the same files.",
 			blocks: []block{{text: t.command()}},
 		},
 	}
 }
 
-// summary is a table of all metrics, each beside the baseline.
+// summary returns a table of all metrics, next to the baseline's.
 func (c *collection) summary() []block {
 	t := table.New("metric", table.Names("model", "baseline")...)
 	for _, p := range c.panels {
@@ -202,7 +196,7 @@ func (c *collection) summary() []block {
 	return []block{{table: t}}
 }
 
-// mostPoints bounds the points of a page's clouds, over all of them.
+// mostPoints is the largest number of points in all scatter plots of a page.
 const mostPoints = 3000
 
 func (t *tuned) learning() (blocks []block) {
@@ -239,26 +233,28 @@ func (t *tuned) learning() (blocks []block) {
 	return []block{b}
 }
 
-// pairs returns the predictions of one output and the numbers that are observed for a target,
-// without gaps and bounds, and the distances.
-func (t *tuned) pairs(output, target int) (p, y, far []float64) {
+// pairs returns the predictions of a target, its observed numbers, and the distances. It skips records
+// whose target is missing or a bound.
+func (t *tuned) pairs(target int) (p, y, distances []float64) {
 	for _, r := range t.rows {
-		if v, err := strconv.ParseFloat(strings.TrimSpace(r.observed[target]), 64); err == nil &&
-			!math.IsNaN(v) && !math.IsInf(v, 0) {
-			p, y, far = append(p, r.predicted[output]), append(y, v), append(far, r.distance)
+		v, err := strconv.ParseFloat(strings.TrimSpace(r.observed[target]), 64)
+		if err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
+			p = append(p, r.predicted[target])
+			y = append(y, v)
+			distances = append(distances, r.distance)
 		}
 	}
-	return p, y, far
+	return p, y, distances
 }
 
 const mostTargets = 12
 
 func (t *tuned) predictions() (blocks []block) {
 	if t.kind == "classes" {
-		return t.likeliest()
+		return t.classes()
 	}
 	for k, name := range t.targets[:min(len(t.targets), mostTargets)] {
-		p, y, distances := t.pairs(k, k)
+		p, y, distances := t.pairs(k)
 		if len(p) == 0 {
 			continue
 		}
@@ -278,15 +274,15 @@ func (t *tuned) predictions() (blocks []block) {
 				b.charts,
 				rocOf(p, y),
 				precisionRecall(p, y),
-				calibration(p, y, "probability", "share of yes"),
+				calibration(p, y, "probability", "fraction of positives"),
 			)
 		} else {
 			keep := thinned(len(p), max(60, mostPoints/3/min(len(t.targets), mostTargets)))
-			choose := func(all []float64) (some []float64) {
+			choose := func(values []float64) (chosen []float64) {
 				for _, i := range keep {
-					some = append(some, all[i])
+					chosen = append(chosen, values[i])
 				}
-				return some
+				return chosen
 			}
 			cloud := func(a plot.Axes, x, y []float64, g plot.Guide) {
 				b.charts = append(b.charts, plot.Scatter{
@@ -294,19 +290,19 @@ func (t *tuned) predictions() (blocks []block) {
 					X:     choose(x),
 					Y:     choose(y),
 					Class: make([]int, len(keep)),
-					Names: []string{"a record"},
+					Names: []string{"record"},
 					Guide: g,
 				})
 			}
 			cloud(axes("predicted against observed", "observed", "predicted"), y, p, plot.Identity)
-			cloud(axes("residuals", "predicted", "observed less predicted"), p, errs, plot.Zero)
+			cloud(axes("residuals", "predicted", "observed − predicted"), p, errs, plot.Zero)
 			for i := range errs {
 				errs[i] = math.Abs(errs[i])
 			}
 		}
-		if c, ok := tenths(distances, errs); ok {
+		if c, ok := deciles(distances, errs); ok {
 			b.charts = append(b.charts, plot.Lines{
-				Axes:   axes("error by distance", "distance to the training part", "size of the error"),
+				Axes:   axes("error by distance", "distance to the training set", "absolute error"),
 				Series: []plot.Series{c},
 			})
 		}
@@ -315,9 +311,9 @@ func (t *tuned) predictions() (blocks []block) {
 	return blocks
 }
 
-// likeliest is the calibration of classes, by the likeliest one.
-func (t *tuned) likeliest() []block {
-	var p, right, wrong, far []float64
+// classes returns the calibration of the most probable class, and the errors by distance.
+func (t *tuned) classes() []block {
+	var p, hits, errs, distances []float64
 	for _, r := range t.rows {
 		k := slices.Index(t.outputs, "class_"+strings.TrimSpace(r.observed[0]))
 		if k < 0 {
@@ -328,20 +324,22 @@ func (t *tuned) likeliest() []block {
 		if best == k {
 			hit = 1
 		}
-		p, right, wrong, far = append(p, r.predicted[best]), append(right, hit),
-			append(wrong, 1-r.predicted[k]), append(far, r.distance)
+		p = append(p, r.predicted[best])
+		hits = append(hits, hit)
+		errs = append(errs, 1-r.predicted[k])
+		distances = append(distances, r.distance)
 	}
 	if len(p) == 0 {
 		return nil
 	}
-	b := block{charts: []plot.Panel{calibration(
-		p, right, "probability of the likeliest class", "share that is right",
-	)}}
-	if c, ok := tenths(far, wrong); ok {
+	b := block{charts: []plot.Panel{
+		calibration(p, hits, "probability of the most probable class", "accuracy"),
+	}}
+	if c, ok := deciles(distances, errs); ok {
 		b.charts = append(b.charts, plot.Lines{
 			Axes: plot.Axes{
 				Title:  "error by distance",
-				XLabel: "distance to the training part",
+				XLabel: "distance to the training set",
 				YLabel: "1 − probability of the class",
 			},
 			Series: []plot.Series{c},
@@ -350,45 +348,47 @@ func (t *tuned) likeliest() []block {
 	return []block{b}
 }
 
-// thinned are at most that many of n places, evenly chosen.
-func thinned(n, most int) (all []int) {
-	for i := range min(n, most) {
-		all = append(all, i*n/min(n, most))
+// thinned returns evenly spaced indices below n, at most limit of them.
+func thinned(n, limit int) (indices []int) {
+	for i := range min(n, limit) {
+		indices = append(indices, i*n/min(n, limit))
 	}
-	return all
+	return indices
 }
 
-// down returns the places of the values from the largest to the least.
-func down(v []float64) []int {
+// descending returns the indices of the values from the largest to the smallest.
+func descending(v []float64) []int {
 	order := thinned(len(v), len(v))
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(v[b], v[a]) })
 	return order
 }
 
-// thresholds calls f with the counts of yes and no above each threshold.
-func thresholds(p, y []float64, f func(yes, no float64)) (yes, no float64) {
-	order := down(p)
+// thresholds calls f with the numbers of positives and negatives above each threshold, and returns
+// the total numbers.
+func thresholds(p, y []float64, f func(positives, negatives float64)) (positives, negatives float64) {
+	order := descending(p)
 	for k, i := range order {
 		if y[i] == 1 {
-			yes++
+			positives++
 		} else {
-			no++
+			negatives++
 		}
 		if k+1 == len(order) || p[order[k+1]] != p[i] {
-			f(yes, no)
+			f(positives, negatives)
 		}
 	}
-	return yes, no
+	return positives, negatives
 }
 
 func line(name string, x, y []float64) plot.Series {
 	keep := thinned(len(x), 80)
 	s := plot.Series{Name: name}
-	for _, i := range keep {
-		s.X, s.Y = append(s.X, x[i]), append(s.Y, y[i])
-	}
 	if n := len(x); n > 0 && keep[len(keep)-1] != n-1 {
-		s.X, s.Y = append(s.X, x[n-1]), append(s.Y, y[n-1])
+		keep = append(keep, n-1)
+	}
+	for _, i := range keep {
+		s.X = append(s.X, x[i])
+		s.Y = append(s.Y, y[i])
 	}
 	return s
 }
@@ -396,17 +396,18 @@ func line(name string, x, y []float64) plot.Series {
 func rocOf(p, y []float64) plot.Panel {
 	tpr := []float64{0}
 	fpr := []float64{0}
-	yes, no := thresholds(p, y, func(yes, no float64) {
-		tpr = append(tpr, yes)
-		fpr = append(fpr, no)
+	positives, negatives := thresholds(p, y, func(positives, negatives float64) {
+		tpr = append(tpr, positives)
+		fpr = append(fpr, negatives)
 	})
 	for i := range tpr {
-		tpr[i], fpr[i] = tpr[i]/max(yes, 1), fpr[i]/max(no, 1)
+		tpr[i] /= max(positives, 1)
+		fpr[i] /= max(negatives, 1)
 	}
 	return plot.Lines{Axes: plot.Axes{
 		Title:  "ROC",
-		XLabel: "share of no that are taken for yes",
-		YLabel: "share of yes that are found",
+		XLabel: "false positive rate",
+		YLabel: "true positive rate",
 	},
 		Series: []plot.Series{
 			line("model", fpr, tpr), line("baseline", []float64{0, 1}, []float64{0, 1}),
@@ -416,24 +417,25 @@ func rocOf(p, y []float64) plot.Panel {
 func precisionRecall(p, y []float64) plot.Panel {
 	var precision, recall []float64
 	positives := floats.Sum(y)
-	thresholds(p, y, func(yes, no float64) {
-		precision = append(precision, yes/(yes+no))
-		recall = append(recall, yes/max(positives, 1))
+	thresholds(p, y, func(tp, fp float64) {
+		precision = append(precision, tp/(tp+fp))
+		recall = append(recall, tp/max(positives, 1))
 	})
 	base := positives / float64(len(y))
 	return plot.Lines{Axes: plot.Axes{
 		Title:  "precision and recall",
-		XLabel: "recall: share of yes that are found",
-		YLabel: "precision: share of the found that are yes",
+		XLabel: "recall",
+		YLabel: "precision",
 	},
 		Series: []plot.Series{
 			line("model", recall, precision), line("baseline", []float64{0, 1}, []float64{base, base}),
 		}}
 }
 
-// tenths is the mean of y, with its standard error, by tenths of x; false if x has no spread.
-func tenths(x, y []float64) (s plot.Series, ok bool) {
-	order := down(x)
+// deciles returns the mean of y with its standard error for each decile of x. ok is false if x has no
+// spread.
+func deciles(x, y []float64) (s plot.Series, ok bool) {
+	order := descending(x)
 	slices.Reverse(order)
 	order = slices.DeleteFunc(order, func(i int) bool {
 		return math.IsNaN(x[i]) || math.IsInf(x[i], 0)
@@ -444,7 +446,8 @@ func tenths(x, y []float64) (s plot.Series, ok bool) {
 	for k := range parts {
 		var px, py []float64
 		for _, i := range order[k*n/parts : (k+1)*n/parts] {
-			px, py = append(px, x[i]), append(py, y[i])
+			px = append(px, x[i])
+			py = append(py, y[i])
 		}
 		mean, std := stat.MeanStdDev(py, nil)
 		s.X = append(s.X, stat.Mean(px, nil))
@@ -456,7 +459,7 @@ func tenths(x, y []float64) (s plot.Series, ok bool) {
 
 func calibration(p, y []float64, xLabel, yLabel string) plot.Panel {
 	c := plot.Lines{Axes: plot.Axes{Title: "calibration", XLabel: xLabel, YLabel: yLabel}}
-	if s, ok := tenths(p, y); ok || len(s.X) > 0 {
+	if s, ok := deciles(p, y); ok || len(s.X) > 0 {
 		c.Series = append(c.Series, s)
 	}
 	c.Series = append(c.Series, line("baseline", []float64{0, 1}, []float64{0, 1}))
@@ -471,26 +474,14 @@ func (t *tuned) confusion() (blocks []block) {
 			names = append(names, strings.TrimPrefix(c, "class_"))
 		}
 	}
-	for task := range t.targets {
-		sum := make([][]float64, len(names))
-		found := false
-		for i := range sum {
-			sum[i] = make([]float64, len(names))
-			for _, r := range t.results {
-				if task < len(r.Confusion) && len(r.Confusion[task]) == len(names) {
-					found = true
-					for j, n := range r.Confusion[task][i] {
-						sum[i][j] += n
-					}
-				}
-			}
-		}
-		if !found {
-			continue
-		}
+	var matrices [][][][]float64
+	for _, r := range t.results {
+		matrices = append(matrices, r.Confusion)
+	}
+	for task, counts := range finetune.SumConfusion(matrices) {
 		c := table.New("observed", table.Names(names...)...)
 		c.Caption = t.targets[task]
-		for i, row := range sum {
+		for i, row := range counts {
 			var cells []table.Cell
 			for _, n := range row {
 				cells = append(cells, table.Number(n, 0))
@@ -502,23 +493,23 @@ func (t *tuned) confusion() (blocks []block) {
 	return blocks
 }
 
-// worst draws the ten cases that are worst over all divisions.
+// worst draws the ten cases with the largest errors over all splits.
 func (t *tuned) worst() []block {
 	type named struct {
 		Case
 		unit string
 	}
-	var all []named
+	var cases []named
 	for _, r := range t.results {
 		for _, c := range r.Worst {
-			all = append(all, named{c, r.unit})
+			cases = append(cases, named{c, r.unit})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b named) int {
+	slices.SortStableFunc(cases, func(a, b named) int {
 		return cmp.Compare(b.Error, a.Error)
 	})
 	b := block{}
-	for _, c := range all[:min(10, len(all))] {
+	for _, c := range cases[:min(10, len(cases))] {
 		d := plot.Graph{
 			Title:  cmp.Or(c.SMILES, c.ID),
 			Nodes:  c.Nodes,
@@ -542,8 +533,8 @@ func (t *tuned) worst() []block {
 }
 
 func (t *tuned) data() (blocks []block) {
-	parts := table.New("division", table.Names(
-		"train", "validate", "test", "shared: validate", "shared: test",
+	parts := table.New("split", table.Names(
+		"training", "validation", "test", "validation in training", "test in training",
 	)...)
 	for _, r := range t.results {
 		var cells []table.Cell
@@ -555,7 +546,7 @@ func (t *tuned) data() (blocks []block) {
 	blocks = append(blocks, block{table: parts})
 	f, err := os.Open(filepath.Join(t.run.Path, "rejected.csv"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return append(blocks, block{text: "Every record could be used."})
+		return append(blocks, block{text: "All records were used."})
 	} else if err != nil {
 		return blocks
 	}
@@ -573,15 +564,15 @@ func (t *tuned) data() (blocks []block) {
 		}
 	}
 	slices.SortStableFunc(reasons, func(a, b string) int { return count[b] - count[a] })
-	out := table.New("reason", table.Names("records", "the first")...)
-	out.Caption = fmt.Sprintf("%d records were left out", max(len(lines)-1, 0))
+	out := table.New("reason", table.Names("records", "first record")...)
+	out.Caption = fmt.Sprintf("%d records were rejected", max(len(lines)-1, 0))
 	for _, reason := range reasons[:min(20, len(reasons))] {
 		out.Add(reason, table.Number(float64(count[reason]), 0), table.Text(brief(example[reason])))
 	}
 	return append(blocks, block{table: out})
 }
 
-// placeInText is what tells one mistake from another of its kind.
+// placeInText matches the position in a message, which differs between mistakes of the same kind.
 var placeInText = regexp.MustCompile(`^column \d+: `)
 
 func (t *tuned) command() string {

@@ -159,7 +159,7 @@ func TestTuned(t *testing.T) {
 			if err != nil || len(data) > 2_000_000 {
 				t.Errorf("%d bytes, %v", len(data), err)
 			}
-			for _, want := range []string{`id="learning"`, `id="predictions"`, `id="worst"`, `id="data"`, "2 records were left out", "ring 1 is not closed", "line 2: C1CC",
+			for _, want := range []string{`id="learning"`, `id="predictions"`, `id="worst"`, `id="data"`, "2 records were rejected", "ring 1 is not closed", "line 2: C1CC",
 				"specmatch finetune -batch 2", "worst &lt;1&gt; (seed 0): y 1.23, observed 9", "error by distance"} {
 				if !strings.Contains(string(data), want) {
 					t.Errorf("no %s", want)

@@ -16,19 +16,18 @@ import (
 	"github.com/specmatch/specmatch/specmatch/table"
 )
 
-// Compare returns the report of two runs side by side: settings that differ, what the
-// second is above the first, and units whose results are not equal.
+// Compare returns a comparison of two runs: settings that differ, differences of the second run from
+// the first, and units with different results.
 func Compare(a, b *run.Run) *Page {
 	return &Page{Title: fmt.Sprintf("%s and %s", a.Path, b.Path), sections: []section{
-		{title: "Settings", note: "What differs between the runs.", blocks: unequal(a, b)},
+		{title: "Settings", note: "Settings that differ between the runs.", blocks: unequal(a, b)},
 		{
 			title: "Differences",
-			note: "Second minus first run over the n seeds that both have, with the standard error and " +
-				"the p value of Student's paired test, as it is and by Holm's correction for all rows " +
-				"of the table.",
+			note: "Second minus first run over their n common seeds, with the standard error and the p value " +
+				"of Student's paired t-test, without and with Holm's correction for all rows of the table.",
 			blocks: paired(a, b),
 		},
-		{title: "Units", note: "Timings aside.", blocks: changed(a, b)},
+		{title: "Units", note: "Results of units, without timings.", blocks: changed(a, b)},
 	}}
 }
 
@@ -43,7 +42,7 @@ func unequal(a, b *run.Run) []block {
 }
 
 func paired(a, b *run.Run) []block {
-	var all []comparison
+	var comparisons []comparison
 	for _, x := range a.Rows {
 		for _, y := range b.Rows {
 			if x.Dataset == y.Dataset && x.Method == y.Method && x.Protocol == y.Protocol &&
@@ -55,19 +54,19 @@ func paired(a, b *run.Run) []block {
 					table.MeanStd(x.Mean, x.Std, d),
 					table.MeanStd(y.Mean, y.Std, d),
 				)
-				all = append(all, comparison{
+				comparisons = append(comparisons, comparison{
 					method.Title(x.Method), before, d, minus(result{Row: y}, result{Row: x}), nil,
 				})
 			}
 		}
 	}
-	if all == nil {
+	if comparisons == nil {
 		return nil
 	}
-	return []block{{table: compared([]string{"data set", "of", "first", "second"}, all)}}
+	return []block{{table: compared([]string{"data set", "of", "first", "second"}, comparisons)}}
 }
 
-// changed is a table of the units that one of the runs lacks, or whose results differ.
+// changed returns a table of the units that one of the runs lacks, or whose results differ.
 func changed(a, b *run.Run) []block {
 	t := table.New("unit", table.Names("what", "first", "second")...)
 	units := map[string]*[2]json.RawMessage{} // results in the first and the second run, nil for none
@@ -95,34 +94,34 @@ func changed(a, b *run.Run) []block {
 		}
 	}
 	t.Footnotes = []string{fmt.Sprintf(
-		"%d of %d units are equal. Of a unit that is not, the first difference is shown.",
+		"%d of %d units are equal. For the others, the first difference is shown.",
 		equal, len(units),
 	)}
 	return []block{{table: t}}
 }
 
-// figures returns the numbers and texts of a result by their places, as in "Folds.3", and the
-// lengths of lists. Timings are left out; numbers stay as they are written.
+// figures returns the numbers and texts of a result by their paths, such as "Folds.3", and the lengths
+// of lists. It skips timings, and keeps numbers as they are written.
 func figures(result json.RawMessage) map[string]string {
 	values := map[string]string{}
-	var walk func(at string, v any)
-	walk = func(at string, v any) {
+	var walk func(path string, v any)
+	walk = func(path string, v any) {
 		switch v := v.(type) {
 		case map[string]any:
 			for name, x := range v {
 				if !strings.HasSuffix(name, "Seconds") && !strings.HasSuffix(name, "PerSecond") {
-					walk(strings.TrimPrefix(at+"."+name, "."), x)
+					walk(strings.TrimPrefix(path+"."+name, "."), x)
 				}
 			}
 		case []any:
-			values[at] = fmt.Sprintf("%d entries", len(v))
+			values[path] = fmt.Sprintf("%d entries", len(v))
 			for i, x := range v {
-				walk(strings.TrimPrefix(fmt.Sprintf("%s.%d", at, i+1), "."), x)
+				walk(strings.TrimPrefix(fmt.Sprintf("%s.%d", path, i+1), "."), x)
 			}
 		case nil:
-			values[at] = "–"
+			values[path] = "–"
 		default:
-			values[at] = fmt.Sprint(v)
+			values[path] = fmt.Sprint(v)
 		}
 	}
 	d := json.NewDecoder(bytes.NewReader(result))
@@ -133,20 +132,20 @@ func figures(result json.RawMessage) map[string]string {
 	return values
 }
 
-// unlike returns the first place at which two results differ, and what stands there.
-func unlike(first, second json.RawMessage) (at, x, y string, differ bool) {
+// unlike returns the first path at which two results differ, and the values there.
+func unlike(first, second json.RawMessage) (path, x, y string, differ bool) {
 	a, b := figures(first), figures(second)
 	merged := maps.Clone(a)
 	maps.Copy(merged, b)
-	for _, at := range slices.Sorted(maps.Keys(merged)) {
-		if a[at] != b[at] {
-			return at, brief(a[at]), brief(b[at]), true
+	for _, path := range slices.Sorted(maps.Keys(merged)) {
+		if a[path] != b[path] {
+			return path, brief(a[path]), brief(b[path]), true
 		}
 	}
 	return "", "", "", false
 }
 
-// brief shortens a number for a table; "–" stands for nothing.
+// brief shortens a number for a table. It returns "–" for an empty text.
 func brief(s string) string {
 	if x, err := strconv.ParseFloat(s, 64); err == nil && x != math.Trunc(x) {
 		return fmt.Sprintf("%.6g", x)

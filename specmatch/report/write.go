@@ -17,8 +17,7 @@ import (
 	"github.com/specmatch/specmatch/tensor/files"
 )
 
-// Save writes the page to a file: all of it to one that ends in .html, its tables to
-// one in .md or .tex.
+// Save writes the page to a file that ends in .html, or its tables to one that ends in .md or .tex.
 func (p *Page) Save(path string) error {
 	write := map[string]func(io.Writer) error{
 		".html": p.WriteHTML,
@@ -76,10 +75,10 @@ var pageText string
 
 var pageTemplate = template.Must(template.New("page").Parse(pageText))
 
-// maxPage is the size of a page, in bytes, that is not exceeded for the sake of curves.
+// maxPage is the size of a page, in bytes, from which curves are simplified or dropped.
 const maxPage = 2_000_000
 
-// WriteHTML writes the whole page, in one file that asks for no other.
+// WriteHTML writes the page as one self-contained HTML file.
 func (p *Page) WriteHTML(w io.Writer) error {
 	const all = math.MaxInt
 	var text []byte
@@ -105,14 +104,14 @@ func (p *Page) WriteHTML(w io.Writer) error {
 	return err
 }
 
-// pageData is what the template of a page shows.
+// pageData is the input of the page's template.
 type pageData struct {
 	Title    string
 	Style    template.CSS
 	Sections []pageSection
 }
 
-// pageSection is a section of a page, with the legend of the series that its charts draw.
+// pageSection is a section of a page, with the legend of its charts.
 type pageSection struct {
 	ID, Title, Note string
 	Legend          []legendEntry
@@ -131,7 +130,7 @@ type pagePart struct {
 	Text    string
 }
 
-// html returns the page with curves of that many metrics, of that many points each.
+// html returns the page with curves of at most that many metrics and points.
 func (p *Page) html(points, metrics int) ([]byte, error) {
 	p.series = nil
 	data := pageData{Title: p.Title, Style: template.CSS(plot.InlineStyle())}
@@ -141,12 +140,8 @@ func (p *Page) html(points, metrics int) ([]byte, error) {
 		if s.curves != nil {
 			blocks = s.curves(points)
 			if len(blocks) > metrics {
-				note += fmt.Sprintf(
-					" %d of %d metrics are shown, for the page would be too large: report fewer runs "+
-						"for all.",
-					metrics,
-					len(blocks),
-				)
+				note += fmt.Sprintf(" %d of %d metrics are shown to limit the page's size; report fewer runs for all.",
+					metrics, len(blocks))
 				blocks = blocks[:metrics]
 			}
 		}
@@ -159,14 +154,14 @@ func (p *Page) html(points, metrics int) ([]byte, error) {
 		}
 	}
 	if data.Sections == nil {
-		return nil, errors.New("the runs hold neither results nor metrics: there is nothing to report")
+		return nil, errors.New("the runs hold neither results nor metrics")
 	}
 	var b bytes.Buffer
 	err := pageTemplate.Execute(&b, data)
 	return b.Bytes(), err
 }
 
-// render adds the blocks that show something to a section, and its legend.
+// render adds the non-empty blocks and the legend to a section.
 func (p *Page) render(section *pageSection, blocks []block) error {
 	var used []int // the series that lines of the section draw
 	for _, b := range blocks {
@@ -210,7 +205,7 @@ func (p *Page) render(section *pageSection, blocks []block) error {
 	return nil
 }
 
-// look returns the number of the series of a name, which all charts of the page share.
+// look returns the number of a series, which is the same in all charts of the page.
 func (p *Page) look(name string) int {
 	i := slices.Index(p.series, name)
 	if i < 0 {

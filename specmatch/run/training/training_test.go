@@ -380,7 +380,7 @@ func TestUnread(t *testing.T) {
 		{"-joao-gamma 0.2", []string{"graphcl"}, "-joao-gamma has no effect on graphcl"},
 		{"-mssgcl-global 0.2", []string{"mssgcl"}, "want both above 0"},
 		{"-raw-statistics -joao-probe-moves", []string{"joao"}, "want one of them"},
-		{"-self-loops", []string{"infonce", "graphcl"}, "-self-loops gives GraphCL's raw graphs a second one"},
+		{"-self-loops", []string{"infonce", "graphcl"}, "-self-loops would add a second self-loop to GraphCL's raw graphs"},
 		{"-self-loops -graphcl-code=false", []string{"infonce", "graphcl"}, ""},
 	} {
 		err := flags(t, new(training.Settings), c.methods, strings.Fields(c.args)...)
