@@ -71,8 +71,7 @@ func (tr *Trainer) Step(b *graph.Batch, probe bool) (s Stats, err error) {
 // checkViews returns an error unless b has two equal views.
 func checkViews(b *graph.Batch) error {
 	if len(b.ViewPtr) != 3 || b.ViewPtr[2] != 2*b.ViewPtr[1] || b.ViewPtr[1] == 0 {
-		return fmt.Errorf("specmatch: Step: view pointers %v: want two equal views of at least one graph",
-			b.ViewPtr)
+		return fmt.Errorf("specmatch: Step: view pointers %v: want two equal, non-empty views", b.ViewPtr)
 	}
 	return nil
 }

@@ -57,12 +57,12 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	flags.Add(&x.data, &x.output)
 	x.recipe.RegisterSeeds(flags)
 	cli.Var(flags, &x.encoder, "model", setting.Text,
-		"`file` of the encoder of vectors; without it the one that is built in")
+		"model `file` with the encoder of the vectors; by default the built-in one")
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}
 	if x.data.Dir == "" {
-		return cli.Usagef("-data is needed: the folder with the sets, as caco2_wang.csv.gz")
+		return cli.Usagef("-data is needed: the folder with the data sets, such as caco2_wang.csv.gz")
 	}
 	switch {
 	case len(x.data.Datasets) == 0:
@@ -77,27 +77,10 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		}
 		flags.Input("model", sum)
 	}
-	var loaded []*loadedSet
-	for _, name := range x.data.Datasets {
-		s, err := find(name)
-		if err != nil {
-			return &cli.UsageError{Err: err}
-		}
-		l := &loadedSet{set: s}
-		if !flags.Collecting() {
-			l, err = s.load(ctx, x.data.Dir)
-			if err != nil {
-				return err
-			}
-			l.encoder = x.encoder
-			flags.Input(name, l.sum)
-			if l.dropped > 0 {
-				fmt.Fprintf(stderr, "%s: %d molecules cannot be used\n", l.name, l.dropped)
-			}
-		}
-		loaded = append(loaded, l)
+	loaded, err := x.load(ctx, flags, stderr)
+	if err != nil {
+		return err
 	}
-	var err error
 	x.dir, err = run.StartHost("admet", flags, x.data.Datasets, x.recipe, engine, x.output)
 	if err != nil {
 		return err
@@ -125,5 +108,30 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	})
 }
 
-// engine is what results.json calls the processor: linear models take none of the engines.
+// load reads the data sets. With -collect it returns them without data.
+func (x *experiment) load(ctx context.Context, flags *cli.FlagSet, stderr io.Writer) ([]*loadedSet, error) {
+	var loaded []*loadedSet
+	for _, name := range x.data.Datasets {
+		s, err := find(name)
+		if err != nil {
+			return nil, &cli.UsageError{Err: err}
+		}
+		l := &loadedSet{set: s}
+		if !flags.Collecting() {
+			l, err = s.load(ctx, x.data.Dir)
+			if err != nil {
+				return nil, err
+			}
+			l.encoder = x.encoder
+			flags.Input(name, l.sum)
+			if l.dropped > 0 {
+				fmt.Fprintf(stderr, "%s: %d molecules cannot be used\n", l.name, l.dropped)
+			}
+		}
+		loaded = append(loaded, l)
+	}
+	return loaded, nil
+}
+
+// engine is the name of the processor in results.json: linear models use none of the engines.
 const engine = "host"

@@ -16,18 +16,10 @@ import (
 // report writes results.json and the tables of a finished run.
 func (x *experiment) report(stdout io.Writer, outcomes []outcome) error {
 	columns := []string{"metric"}
-	var pairs [][2]int // of methods that are frozen vectors with others of the same model
-	var gains []string
-	for i, m := range x.methods {
+	for _, m := range x.methods {
 		columns = append(columns, methodOf(m).title)
-		for k, second := range x.methods {
-			if k != i && slices.Equal(methodOf(m).features, []string{"vectors"}) &&
-				methodOf(second).model == methodOf(m).model {
-				pairs = append(pairs, [2]int{i, k})
-				gains = append(gains, m+" over "+second)
-			}
-		}
 	}
+	pairs, gains := x.pairs()
 	t := table.New("set", table.Names(columns...)...)
 	paired := table.New("gain of", table.Names(gains...)...)
 	paired.Caption = "Gains are positive where the vectors are better: paired over the seeds, mean ± " +
@@ -46,7 +38,7 @@ func (x *experiment) report(stdout io.Writer, outcomes []outcome) error {
 	}
 	var rows []run.Row
 	for _, name := range x.data.Datasets {
-		s, _ := find(name) // they have been looked for
+		s, _ := find(name) // execute has found it
 		first := len(rows)
 		digits := 3
 		direction := "↑"
@@ -58,21 +50,7 @@ func (x *experiment) report(stdout io.Writer, outcomes []outcome) error {
 		}
 		cells := []table.Cell{table.Text(s.metric + " " + direction)}
 		for _, m := range x.methods {
-			r := run.Row{
-				Experiment: "admet",
-				Dataset:    name,
-				Method:     m,
-				Protocol:   s.protocol(),
-				Metric:     s.metric,
-				Backend:    engine,
-				Precision:  "float32",
-			}
-			for _, o := range outcomes {
-				if o.Set == name && o.Method == m {
-					r.PerSeed = append(r.PerSeed, o.Value)
-				}
-			}
-			r.Mean, r.Std = stat.MeanStdDev(r.PerSeed, nil)
+			r := newRow(s, m, outcomes)
 			spread := r.Std
 			if s.scaffolds {
 				spread /= math.Sqrt(float64(len(r.PerSeed)))
@@ -96,4 +74,39 @@ func (x *experiment) report(stdout io.Writer, outcomes []outcome) error {
 	}
 	_, err := fmt.Fprintf(stdout, "results and table: %s\n", x.dir.Path)
 	return err
+}
+
+// pairs returns the indices and names of the methods to compare: frozen vectors with other features of
+// the same model.
+func (x *experiment) pairs() (pairs [][2]int, names []string) {
+	for i, m := range x.methods {
+		for k, second := range x.methods {
+			if k != i && slices.Equal(methodOf(m).features, []string{"vectors"}) &&
+				methodOf(second).model == methodOf(m).model {
+				pairs = append(pairs, [2]int{i, k})
+				names = append(names, m+" over "+second)
+			}
+		}
+	}
+	return pairs, names
+}
+
+// newRow returns the row of results.json for a method on a set.
+func newRow(s set, method string, outcomes []outcome) run.Row {
+	r := run.Row{
+		Experiment: "admet",
+		Dataset:    s.name,
+		Method:     method,
+		Protocol:   s.protocol(),
+		Metric:     s.metric,
+		Backend:    engine,
+		Precision:  "float32",
+	}
+	for _, o := range outcomes {
+		if o.Set == s.name && o.Method == method {
+			r.PerSeed = append(r.PerSeed, o.Value)
+		}
+	}
+	r.Mean, r.Std = stat.MeanStdDev(r.PerSeed, nil)
+	return r
 }

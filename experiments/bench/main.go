@@ -120,21 +120,21 @@ func execute(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	flags := cli.NewFlagSet("bench", "Times one training step on synthetic graphs.", "-steps 200 -json")
 	names := slices.Sorted(maps.Keys(workloads))
 	cli.Var(flags, &name, "workload", setting.OneOf(names...),
-		"`what` to train: "+strings.Join(names, ", "))
-	cli.Var(flags, &batch, "batch", setting.Int(0), "`graphs` of a mini-batch; 0 is the workload's")
-	cli.Var(flags, &steps, "steps", setting.Int(1), "`steps` to time")
-	cli.Var(flags, &warmup, "warmup", setting.Int(0), "`steps` before them")
+		"`workload` to time: "+strings.Join(names, ", "))
+	cli.Var(flags, &batch, "batch", setting.Int(0), "batch `size`; 0 uses the workload's")
+	cli.Var(flags, &steps, "steps", setting.Int(1), "number of `steps` to time")
+	cli.Var(flags, &warmup, "warmup", setting.Int(0), "number of `steps` before timing starts")
 	flags.BoolVar(&asJSON, "json", asJSON, "print one JSON object")
 	flags.BoolVar(&composed, "composed", composed,
-		"run every operator as its definition instead of its fused form")
+		"run every operator by its definition instead of its fused form")
 	flags.BoolVar(&recorded, "recorded", recorded,
-		"replay recorded steps, as training on a GPU does; their parts are not timed")
-	flags.BoolVar(&losses, "losses", losses, "print the loss of every timed step too, in the JSON")
+		"replay recorded steps, as training on a GPU does; their phases are not timed")
+	flags.BoolVar(&losses, "losses", losses, "add the loss of every timed step to the JSON")
 	flags.Add(&engine)
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}
-	if err := train.MemoryFits("keeping their times", 5*8*float64(steps)); err != nil {
+	if err := train.MemoryFits("storing the times", 5*8*float64(steps)); err != nil {
 		return cli.Usagef("-steps %d: %w", steps, err)
 	}
 	be, err := engine.Open()
@@ -167,8 +167,8 @@ func execute(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	}
 	_, err = fmt.Fprintf(
 		stdout,
-		"%s on %s (%s), %d threads: %.2f ms a step, %.2f on batches that are ready (augment %.2f, "+
-			"forward %.2f, backward %.2f, update %.2f), %.0f graphs/s, %.0f allocations a step, "+
+		"%s on %s (%s), %d threads: %.2f ms per step, %.2f on prepared batches (augment %.2f, "+
+			"forward %.2f, backward %.2f, update %.2f), %.0f graphs/s, %.0f allocations per step, "+
 			"peak %.0f MB\n",
 		r.Workload, r.Backend, r.Precision, r.Threads, r.StepMS, r.TrainMS, r.AugmentMS,
 		r.ForwardMS, r.BackwardMS, r.OptimizerMS, r.GraphsPerSecond, r.AllocsPerStep, r.PeakRSSMB,
@@ -215,68 +215,24 @@ func measure(
 		}
 	}
 
-	var whole, forward, backward, update []time.Duration
-	var curve []float64
-	var stats train.Stats
-	nodes := 0
-	var before, after runtime.MemStats
-	for epoch := 0; len(whole) < steps; epoch++ {
-		start := time.Now()
-		for _, batch := range loader.Epoch(ctx, epoch) {
-			if warmup == 0 && len(whole) == 0 {
-				runtime.ReadMemStats(&before)
-				start = time.Now()
-			}
-			s, err := step(batch)
-			if err != nil {
-				return result{}, err
-			}
-			ended := time.Now()
-			if warmup > 0 {
-				warmup--
-			} else {
-				whole = append(whole, ended.Sub(start))
-				curve = append(curve, s.Loss)
-				forward = append(forward, s.Forward)
-				backward = append(backward, s.Backward)
-				update = append(update, s.Update)
-				stats = s
-				nodes = batch.Nodes()
-			}
-			start = ended
-			if len(whole) == steps {
-				break
-			}
-		}
-		if err := ctx.Err(); err != nil {
-			return result{}, err
-		}
+	r := result{
+		Backend:   be.Name(),
+		Precision: be.Precision().String(),
+		Threads:   runtime.GOMAXPROCS(0),
+		Batch:     w.batch,
 	}
-	runtime.ReadMemStats(&after)
+	if err := r.time(ctx, loader, steps, warmup, step); err != nil {
+		return result{}, err
+	}
 	if recorded != nil {
-		var err error
-		stats, err = known(recorded.Last())
+		stats, err := known(recorded.Last())
 		if err != nil {
 			return result{}, err
 		}
+		r.Loss = stats.Loss
 	}
-	r := result{
-		Backend:        be.Name(),
-		Precision:      be.Precision().String(),
-		Threads:        runtime.GOMAXPROCS(0),
-		Batch:          w.batch,
-		Nodes:          nodes,
-		StepMS:         median(whole),
-		ForwardMS:      median(forward),
-		BackwardMS:     median(backward),
-		OptimizerMS:    median(update),
-		AugmentMS:      augmentTime(loader, w.batch),
-		AllocsPerStep:  float64(after.Mallocs-before.Mallocs) / float64(steps),
-		AllocKBPerStep: float64(after.TotalAlloc-before.TotalAlloc) / float64(steps) / 1e3,
-		PeakRSSMB:      peakRSS(),
-		Loss:           stats.Loss,
-		Losses:         curve,
-	}
+	r.AugmentMS = augmentTime(loader, w.batch)
+	r.PeakRSSMB = peakRSS()
 	meter := backend.CapabilitiesOf(be).Meter
 	var work backend.Work
 	var err error
@@ -301,7 +257,55 @@ func measure(
 	return r, nil
 }
 
-// known returns the stats of a recorded step, if there are any yet.
+// time takes steps on the loader's batches, and sets their times, allocations and losses.
+func (r *result) time(
+	ctx context.Context, l *augment.Loader, steps, warmup int, step func(*graph.Batch) (train.Stats, error),
+) error {
+	var whole, forward, backward, update []time.Duration
+	var before, after runtime.MemStats
+	for epoch := 0; len(whole) < steps; epoch++ {
+		start := time.Now()
+		for _, batch := range l.Epoch(ctx, epoch) {
+			if warmup == 0 && len(whole) == 0 {
+				runtime.ReadMemStats(&before)
+				start = time.Now()
+			}
+			s, err := step(batch)
+			if err != nil {
+				return err
+			}
+			ended := time.Now()
+			if warmup > 0 {
+				warmup--
+			} else {
+				whole = append(whole, ended.Sub(start))
+				forward = append(forward, s.Forward)
+				backward = append(backward, s.Backward)
+				update = append(update, s.Update)
+				r.Losses = append(r.Losses, s.Loss)
+				r.Loss = s.Loss
+				r.Nodes = batch.Nodes()
+			}
+			start = ended
+			if len(whole) == steps {
+				break
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	runtime.ReadMemStats(&after)
+	r.StepMS = median(whole)
+	r.ForwardMS = median(forward)
+	r.BackwardMS = median(backward)
+	r.OptimizerMS = median(update)
+	r.AllocsPerStep = float64(after.Mallocs-before.Mallocs) / float64(steps)
+	r.AllocKBPerStep = float64(after.TotalAlloc-before.TotalAlloc) / float64(steps) / 1e3
+	return nil
+}
+
+// known returns the stats of a recorded step, or zeros if there are none yet.
 func known(s *train.Stats, err error) (train.Stats, error) {
 	if s == nil {
 		s = new(train.Stats)

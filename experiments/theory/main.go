@@ -79,29 +79,20 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	}
 	switch {
 	case x.check.draws%2 != 0:
-		return cli.Usagef("-draws %d: want an even number, Theorem 4.2 takes draws in pairs",
+		return cli.Usagef("-draws %d: want an even number: Theorem 4.2 uses pairs of draws",
 			x.check.draws)
 	case x.Recipe.Epochs < x.check.every:
 		return cli.Usagef("-epochs %d ends before the first checkpoint at -every %d",
 			x.Recipe.Epochs, x.check.every)
 	case method.Beta.Of(x.Settings.Options) == (train.Beta{}):
-		return cli.Usagef("-beta 0 is the run to compare with; want another weight")
+		return cli.Usagef("-beta 0 is the baseline of the comparison; want another weight")
 	}
 	sets, err := x.Data.Read(ctx, stderr)
 	if err != nil {
 		return err
 	}
-	for _, ds := range sets {
-		if n := len(ds.Graphs); n < minGraphs {
-			return fmt.Errorf("%s: %d graphs are too few to look at; want at least %d",
-				ds.Name, n, minGraphs)
-		}
-		// A view has its similarities, adjacency, Laplacian and eigenvectors.
-		n := float64(min(x.Recipe.Batch, len(ds.Graphs)))
-		if err := train.MemoryFits("comparing views", 4*8*n*n*float64(x.check.draws)); err != nil {
-			return cli.Usagef("-dataset %s -batch %d -draws %d: %w",
-				ds.Name, x.Recipe.Batch, x.check.draws, err)
-		}
+	if err := x.checkSizes(sets); err != nil {
+		return err
 	}
 	runs := x.Runs(sets, methods)
 	plan, err := x.Plan(flags, runs, false)
@@ -122,7 +113,23 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	})
 }
 
-// minGraphs is the least that package tsne lays out; a similarity graph takes two.
+// checkSizes returns an error if a set has too few graphs, or the machine too little memory.
+func (x *experiment) checkSizes(sets []*dataset.Dataset) error {
+	for _, ds := range sets {
+		if n := len(ds.Graphs); n < minGraphs {
+			return fmt.Errorf("%s: %d graphs are too few; want at least %d", ds.Name, n, minGraphs)
+		}
+		// A view has its similarities, adjacency, Laplacian and eigenvectors.
+		n := float64(min(x.Recipe.Batch, len(ds.Graphs)))
+		if err := train.MemoryFits("comparing views", 4*8*n*n*float64(x.check.draws)); err != nil {
+			return cli.Usagef("-dataset %s -batch %d -draws %d: %w",
+				ds.Name, x.Recipe.Batch, x.check.draws, err)
+		}
+	}
+	return nil
+}
+
+// minGraphs is the smallest number of points that package tsne lays out; a similarity graph needs two.
 const minGraphs = 4
 
 var methods = []string{method.InfoNCE, method.SpecMatch}

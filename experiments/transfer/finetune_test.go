@@ -433,7 +433,7 @@ func TestNothingToLearn(t *testing.T) {
 	if got, err := loss(atom, ring, atom); err != nil || got != want {
 		t.Errorf("loss %v among single atoms (%v), want %v", got, err, want)
 	}
-	if _, err := loss(atom, atom); err == nil || !strings.Contains(err.Error(), "epoch 1: there was nothing to learn from in any batch") {
+	if _, err := loss(atom, atom); err == nil || !strings.Contains(err.Error(), "epoch 1: no batch had anything to learn from") {
 		t.Errorf("single atoms alone: %v", err)
 	}
 }

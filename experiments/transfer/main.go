@@ -55,7 +55,7 @@ var (
 )
 
 type experiment struct {
-	paper.Experiment // its Recipe is of pre-training, but for the seeds, which are of fine-tuning
+	paper.Experiment // its Recipe is that of pre-training, except for the seeds, which are of fine-tuning
 	source           source
 	model            architecture
 	fine             paper.Finetuning
@@ -72,12 +72,12 @@ type source struct {
 
 func (s *source) Register(f *cli.FlagSet) {
 	cli.Var(f, &s.Domain, "domain", setting.OneOf(domainChem, domainBio),
-		"`what` the graphs are: chem for molecules, bio for proteins in their network")
+		"`domain` of the graphs: chem for molecules, bio for proteins and their networks")
 	cli.Var(f, &s.Corpus, "corpus", setting.Text,
-		"what to pre-train on: a `file` of SMILES (.csv with a column smiles, or one a line; .gz), or\n"+
-			"for bio the name of a network in -data; none is a small set made up for the purpose")
+		"`file` of SMILES to pre-train on (.csv with a column smiles, or one per line; also .gz), or for\n"+
+			"bio the name of a network in -data; by default a small synthetic set")
 	cli.Var(f, &s.Size, "corpus-size", setting.Int(0),
-		"`number` of graphs of the corpus to use, drawn at random; 0 means all")
+		"`number` of random graphs of the corpus to use; 0 is all")
 }
 
 type architecture struct {
@@ -86,14 +86,13 @@ type architecture struct {
 }
 
 func (m *architecture) Register(f *cli.FlagSet) {
-	cli.Var(f, &m.Hidden, "hidden", setting.Int(1), "`width` of the encoder's layers")
+	cli.Var(f, &m.Hidden, "hidden", setting.Int(1), "hidden `width` of the encoder")
 	cli.Var(f, &m.Layers, "layers", setting.Int(1), "`number` of the encoder's layers")
 	cli.Var(f, &m.Dropout, "dropout", setting.Float(0, 0.99),
-		"`probability` of dropout while fine-tuning")
+		"`probability` of dropout in fine-tuning")
 }
 
-// small are the settings of a run without -corpus and -dataset, where they are not
-// given: a minute's look at the program.
+// small holds the defaults of a run without -corpus and -dataset, a demonstration of about a minute.
 var small = map[string]string{
 	"hidden":          "32",
 	"layers":          "3",
@@ -102,6 +101,26 @@ var small = map[string]string{
 	"finetune-epochs": "10",
 	"seeds":           "2",
 	"own-recipes":     "false",
+}
+
+// flags returns the flags of the program.
+func (x *experiment) flags() *cli.FlagSet {
+	f := cli.NewFlagSet("transfer", synopsis, "",
+		"-corpus zinc250k.csv.gz -corpus-size 50000 -epochs 10 -method none,graphcl,specmatch -dataset "+
+			"bbbp,bace -data DIR -seeds 3",
+		"-domain bio -corpus shs27k -dataset homo_sapiens -data DIR")
+	x.Register(f, method.Transfer, method.Policy)
+	f.Add(&x.source, &x.model, &x.fine)
+	f.Lookup("dataset").Usage = "data sets `A,B`: names of MoleculeNet, such as bbbp,bace, or for bio of networks;\n" +
+		"by default the program only pre-trains or, without -corpus, uses the synthetic set"
+	f.Lookup("data").Usage = "folder `DIR` with the data sets: DIR/name.csv[.gz], or for bio DIR/NAME_edges.csv[.gz]\n" +
+		"and NAME_labels.csv[.gz]"
+	f.Small(
+		"without -corpus and -dataset",
+		func() bool { return x.source.Corpus == "" && len(x.Data.Datasets) == 0 },
+		small,
+	)
+	return f
 }
 
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -120,22 +139,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		model:  architecture{Hidden: 300, Layers: 5, Dropout: 0.5},
 		fine:   paper.Finetuning{Epochs: 100, Batch: 32, LR: 0.001},
 	}
-	flags := cli.NewFlagSet("transfer", synopsis, "",
-		"-corpus zinc250k.csv.gz -corpus-size 50000 -epochs 10 -method none,graphcl,specmatch -dataset "+
-			"bbbp,bace -data DIR -seeds 3",
-		"-domain bio -corpus shs27k -dataset homo_sapiens -data DIR")
-	x.Register(flags, method.Transfer, method.Policy)
-	flags.Add(&x.source, &x.model, &x.fine)
-	flags.Lookup("dataset").Usage = "data sets `A,B`, spelled as MoleculeNet does, as in bbbp,bace, " +
-		"or for bio the names of networks;\n" +
-		"none only pre-trains, or without -corpus uses the set that is made up"
-	flags.Lookup("data").Usage = "`DIR` with the data sets: DIR/name.csv[.gz], or for bio " +
-		"DIR/NAME_edges.csv[.gz] and NAME_labels.csv[.gz]"
-	flags.Small(
-		"without -corpus and -dataset",
-		func() bool { return x.source.Corpus == "" && len(x.Data.Datasets) == 0 },
-		small,
-	)
+	flags := x.flags()
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}
@@ -176,7 +180,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	tuned := run.Add(plan, list)
 	return plan.Run(ctx, stdout, stderr, func() error {
 		if len(x.domain.sets) == 0 {
-			fmt.Fprintf(stdout, "no -dataset to fine-tune on; weights and metrics: %s\n", x.Dir.Path)
+			fmt.Fprintf(stdout, "pre-trained only, without -dataset; weights and metrics: %s\n", x.Dir.Path)
 			return nil
 		}
 		for i, t := range *tuned {

@@ -12,23 +12,22 @@ import (
 
 // machine is a kind of classifier with the buffers of one goroutine.
 type machine interface {
-	// predict trains on a part of an input with each C of cs, ascending, and returns the predicted classes
-	// of the points of test for each C, as positions in p.class.
+	// predict trains on a part of an input with each C in cs, ascending. It returns the predicted
+	// classes of the test points for each C, as positions in p.class.
 	predict(ctx context.Context, input int, p part, test []int, cs []float64) ([][]int, error)
 }
 
-// search is the choice of an input and of C inside each outer fold. A setting is a pair
-// of them: all C of the first input, then all of the second.
+// search selects an input and C inside each outer fold. A setting is a pair of them; settings are in the
+// order of inputs, then of C.
 type search struct {
 	y      []int
 	inputs int
 	outer  []dataset.Fold
-	// inner holds the divisions of an outer fold's Train, equally many for each,
-	// on which the setting is chosen: the one with the best mean accuracy, the
-	// first of equals.
+	// inner holds the inner folds of each outer fold's Train, equally many for each. The setting with
+	// the best mean accuracy on them is chosen, the first one in a tie.
 	inner [][]dataset.Fold
-	// held says that the winner is trained on the Train of the one inner fold,
-	// and not on that of the outer fold, and that the C of a setting descend.
+	// held says that the best setting is trained on the Train of the single inner fold instead of the
+	// outer fold, and that settings are in descending order of C.
 	held bool
 	opt  Options
 }
@@ -101,8 +100,8 @@ func (s *search) countCorrect(
 	return correct, nil
 }
 
-// run runs the grid search of every outer fold and then the final fits. With a single
-// setting there is nothing to search for, and only the final fits run.
+// run runs the grid search of every outer fold, and then the final fits. With a single setting it runs
+// only the final fits.
 func (s *search) run(ctx context.Context, newMachine func() machine) (*Result, error) {
 	machines := make([]machine, s.opt.Workers)
 	eachTask := func(tasks int, f func(m machine, task int) error) error {
@@ -117,47 +116,14 @@ func (s *search) run(ctx context.Context, newMachine func() machine) (*Result, e
 			return f(machines[worker], task)
 		})
 	}
-	k := len(s.inner[0])
 	cs := s.opt.Cs
 	res := &Result{FoldAccuracies: make([]float64, len(s.outer))}
-	best := make([]int, len(s.outer)) // by outer fold
-	if settings := s.inputs * len(cs); settings > 1 {
-		accuracy := make([][]float64, len(s.outer)*k) // by outer fold, inner fold; setting
-		err := eachTask(len(accuracy), func(m machine, task int) error {
-			o := task / k
-			i := task % k
-			f := s.inner[o][i]
-			for input := range s.inputs {
-				correct, err := s.countCorrect(ctx, m, input, f.Train, f.Test, cs)
-				if err != nil {
-					return foldError(err, fmt.Sprintf("outer fold %d, inner fold %d", o, i))
-				}
-				if s.held {
-					slices.Reverse(correct)
-				}
-				for _, r := range correct {
-					accuracy[task] = append(accuracy[task], float64(r)/float64(len(f.Test)))
-				}
-			}
-			return nil
-		})
+	best := make([]int, len(s.outer)) // setting by outer fold
+	if s.inputs*len(cs) > 1 {
+		var err error
+		best, res.InnerAccuracies, err = s.choose(ctx, eachTask)
 		if err != nil {
 			return nil, err
-		}
-		for o := range best {
-			means := make([]float64, settings)
-			for q := range means {
-				// Summed and divided as NumPy does, since ties are decided by the
-				// last bit.
-				for i := range k {
-					means[q] += accuracy[o*k+i][q]
-				}
-				means[q] /= float64(k)
-				if means[q] > means[best[o]] {
-					best[o] = q
-				}
-			}
-			res.InnerAccuracies = append(res.InnerAccuracies, means)
 		}
 	}
 	for _, q := range best {
@@ -189,6 +155,53 @@ func (s *search) run(ctx context.Context, newMachine func() machine) (*Result, e
 	}
 	res.Mean /= float64(len(s.outer))
 	return res, nil
+}
+
+// choose returns the best setting of each outer fold, and the mean inner accuracies by outer fold and
+// setting.
+func (s *search) choose(
+	ctx context.Context, eachTask func(tasks int, f func(m machine, task int) error) error,
+) (best []int, accuracies [][]float64, err error) {
+	k := len(s.inner[0])
+	cs := s.opt.Cs
+	inner := make([][]float64, len(s.outer)*k) // by outer fold, inner fold; setting
+	err = eachTask(len(inner), func(m machine, task int) error {
+		o := task / k
+		i := task % k
+		f := s.inner[o][i]
+		for input := range s.inputs {
+			correct, err := s.countCorrect(ctx, m, input, f.Train, f.Test, cs)
+			if err != nil {
+				return foldError(err, fmt.Sprintf("outer fold %d, inner fold %d", o, i))
+			}
+			if s.held {
+				slices.Reverse(correct)
+			}
+			for _, r := range correct {
+				inner[task] = append(inner[task], float64(r)/float64(len(f.Test)))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	best = make([]int, len(s.outer))
+	for o := range best {
+		means := make([]float64, s.inputs*len(cs))
+		for q := range means {
+			// NumPy's order of operations, since the last bit decides ties.
+			for i := range k {
+				means[q] += inner[o*k+i][q]
+			}
+			means[q] /= float64(k)
+			if means[q] > means[best[o]] {
+				best[o] = q
+			}
+		}
+		accuracies = append(accuracies, means)
+	}
+	return best, accuracies, nil
 }
 
 // foldError adds the fold to err. The error of a context is returned unchanged.

@@ -110,8 +110,8 @@ var joaoSettings = []setting.Setting{Ratio, Tau, joaoGamma, joaoHeadsByEpoch, jo
 
 func checkJOAO(s Setup) error {
 	if rawStatistics.Of(s.Options) && joaoProbeMoves.Of(s.Options) {
-		return errors.New("-raw-statistics and -joao-probe-moves exclude each other: only the second lets " +
-			"augmented graphs update the running statistics")
+		return errors.New("-raw-statistics keeps augmented graphs from updating the running statistics, which " +
+			"-joao-probe-moves requires: want one of them")
 	}
 	return nil
 }

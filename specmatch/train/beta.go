@@ -13,8 +13,8 @@ import (
 // Beta is the weight β of the auxiliary loss in Main + β·Aux: a number or a rule. The zero
 // value is the weight 0.
 //
-// The rule steers β so that ‖β·∇Aux‖ = Ratio·‖∇Main‖ over all parameters. [Minimizer.Step]
-// computes β at the first step and at every probed one, and holds it in between.
+// The rule steers β so that ‖β·∇Aux‖ = Ratio·‖∇Main‖ over all parameters. [Minimizer.Step] computes β at
+// the first step and at every probed one, and keeps it in between.
 type Beta struct {
 	Weight float64 // β, if Ratio is 0
 	Ratio  float64 // the wanted ‖β·∇Aux‖ / ‖∇Main‖, if above 0
@@ -30,7 +30,7 @@ func ParseBeta(s string) (Beta, error) {
 		return Beta{Weight: weight}, nil
 	}
 	return Beta{}, errors.New(
-		"want a number of at least 0, or auto:R with R above 0, as in 1 or auto:0.2",
+		"want a number of at least 0, or auto:R with R above 0, such as 1 or auto:0.2",
 	)
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/specmatch/specmatch/autodiff/nn"
 )
 
-// A checkpoint is a safetensors file of the learner's tensors. Its metadata have,
-// as JSON, the loop's standing and the learner's values.
+// A checkpoint is a safetensors file of the learner's tensors. Its metadata hold the loop's standing and
+// the learner's values as JSON.
 const (
 	standingKey = "standing"
 	valuesKey   = "values"
@@ -32,7 +32,7 @@ func save(path string, tensors nn.Module, done *standing, values any) error {
 	})
 }
 
-// load reads a checkpoint. If there is no file it changes nothing.
+// load reads a checkpoint. It changes nothing if there is no file.
 func load(path string, tensors nn.Module, done *standing, values any) error {
 	meta, err := nn.ReadMetadata(path)
 	if errors.Is(err, fs.ErrNotExist) {

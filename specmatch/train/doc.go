@@ -1,10 +1,9 @@
-// Package train has the one training loop of this module, for pre-training by any
-// method and for fine-tuning any head.
+// Package train implements the training loop of this module, for pre-training with any method and for
+// fine-tuning any head.
 //
-// The mental model: a [Learner] knows how to learn from one mini-batch; [Run]
-// knows everything else about training: epochs, progress, Ctrl-C, checkpoints.
-// A run that is interrupted, even by a kill, and started again with the same
-// checkpoint file ends with the same bits as a run without the interruption.
+// The mental model: a [Learner] learns from one mini-batch. [Run] does everything else: epochs, progress,
+// Ctrl-C and checkpoints. A run that is interrupted, even killed, and restarted with the same checkpoint
+// file ends with the same bits as an uninterrupted run.
 //
 //	l, err := method.New("infonce", setup) // or any other Learner
 //	…

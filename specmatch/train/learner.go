@@ -18,43 +18,41 @@ type Batch struct {
 	Graphs       *graph.Batch
 }
 
-// Learner is something that learns from mini-batches, epoch by epoch. All random
-// choices come from its own seed and from the numbers of epoch and batch, so that
-// what it does depends on its state alone, not on when it was interrupted.
+// Learner learns from mini-batches, epoch by epoch. All random choices depend on its seed and on the
+// numbers of epoch and batch, so that interruptions do not change the results.
 type Learner interface {
-	// Begin prepares an epoch. It is called before the epoch's first batch, and
-	// not again if training is resumed within the epoch.
+	// Begin prepares an epoch. It is called before the epoch's first batch, but not again if training
+	// is resumed within the epoch.
 	Begin(ctx context.Context, epoch int) error
-	// Epoch returns the mini-batches of an epoch, the same ones at every call: the
-	// indices of the samples, and their graphs.
+	// Epoch returns the mini-batches of an epoch, the same at every call: the indices of the samples,
+	// and their graphs.
 	Epoch(ctx context.Context, epoch int) iter.Seq2[[]int, *graph.Batch]
-	// Batches returns their number.
+	// Batches returns the number of mini-batches of an epoch.
 	Batches() int
-	// Step learns from a batch. It returns the metrics of a step that has ended: this
-	// one or, on an asynchronous engine such as a GPU, the one before. They are nil
-	// if no step has ended, or if the batch had nothing to learn from.
+	// Step learns from a batch. It returns the metrics of a finished step: this one or, on an
+	// asynchronous engine such as a GPU, the previous one. They are nil if no step has finished, or if
+	// the batch had nothing to learn from.
 	Step(b Batch) (Metrics, error)
 	// Last waits for the last step and returns its metrics, unless Step already did.
 	Last() (Metrics, error)
-	// End closes an epoch, after its last batch: the place to evaluate, and to
-	// change what the next epoch depends on. Its metrics are added to the epoch's.
-	// The error [ErrStop] ends training with this epoch. After any other error, and
-	// after one of Begin, the state must be as it was before the call.
+	// End closes an epoch after its last batch. It may evaluate the model and change what the next epoch
+	// depends on. Its metrics are added to the epoch's. The error [ErrStop] ends training with this
+	// epoch. After any other error, and after an error of Begin, the state must be as before the call.
 	End(ctx context.Context, epoch int) (Metrics, error)
-	// State returns all that Begin, Step and End change, for checkpoints: tensors,
-	// and a pointer to whatever else there is, which is stored as JSON, or nil.
+	// State returns everything that Begin, Step and End change, for checkpoints: tensors, and a pointer
+	// to other values, which are stored as JSON, or nil.
 	State() (tensors nn.Module, values any)
-	// Close ends training: it frees what only training needs on the engine, such as recorded
-	// steps. The tensors stay.
+	// Close ends training and frees what only training needs on the engine, such as recorded steps. The
+	// tensors remain.
 	Close() error
 }
 
-// ErrStop is the error by which [Learner.End] ends training before the last epoch.
+// ErrStop is the error with which [Learner.End] ends training before the last epoch.
 var ErrStop = errors.New("train: stop")
 
-// Defaults are the methods of a [Learner] that most learners need not write: embed
-// it. The mini-batches are those of a loader, which shuffles a data set, cuts it
-// into batches, and makes the views of their graphs.
+// Defaults implements the methods of a [Learner] that most learners share; embed it. The mini-batches
+// come from a loader, which shuffles a data set, splits it into batches, and creates the views of their
+// graphs.
 type Defaults struct{ Loader *augment.Loader }
 
 // Begin does nothing.
@@ -65,7 +63,7 @@ func (d Defaults) Epoch(ctx context.Context, epoch int) iter.Seq2[[]int, *graph.
 	return d.Loader.Epoch(ctx, epoch)
 }
 
-// Batches returns the loader's number of them.
+// Batches returns the loader's number of mini-batches.
 func (d Defaults) Batches() int { return d.Loader.Batches() }
 
 // Last returns nil: Step has returned the metrics of every step.
@@ -88,9 +86,8 @@ func (m Metrics) Get(name string) float64 {
 	return math.NaN()
 }
 
-// means accumulates metrics for their averages over the steps that reported them.
-// Numbers that are not finite are left out, because checkpoints are JSON, which has
-// none. (A loss that is not finite has ended training already.)
+// means accumulates metrics for their averages over the steps that report them. It skips numbers that
+// are not finite, since checkpoints are JSON. (A loss that is not finite ends training.)
 type means map[string]mean
 
 type mean struct {

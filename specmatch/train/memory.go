@@ -11,8 +11,8 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// Memory returns the memory in bytes that this process can have at most: that of the
-// machine, or of the control group that it runs in. It is +Inf on systems that do not say.
+// Memory returns the memory limit of this process in bytes: the memory of the machine or of its control
+// group. It is +Inf if the system does not report it.
 func Memory() float64 {
 	smallest := math.Inf(1)
 	for _, limit := range []memlimit.Provider{memlimit.FromSystem, memlimit.FromCgroup} {
@@ -23,20 +23,18 @@ func Memory() float64 {
 	return smallest
 }
 
-// MemoryFits returns an error unless need bytes fit into memory. A Go program cannot recover
-// from a failed allocation, so it should ask before it allocates what a user may have
-// chosen too large. The purpose names it in the message.
+// MemoryFits returns an error unless need bytes fit into memory. A Go program cannot recover from a
+// failed allocation, so it should check sizes that a user sets. The message names the purpose.
 func MemoryFits(purpose string, need float64) error {
 	if available := Memory(); need > available {
-		return fmt.Errorf("%s needs about %s of memory, and this machine has %s",
+		return fmt.Errorf("%s needs about %s of memory, but this machine has %s",
 			purpose, size(need), size(available))
 	}
 	return nil
 }
 
-// Fits returns an error unless an encoder can be built and trained on mini-batches of
-// graphs in two views by the engine of that name. On an engine with memory of its own only
-// the architecture is checked.
+// Fits returns an error unless the named engine can train an encoder on mini-batches of graphs in two
+// views. For engines with their own memory it checks only the architecture.
 func Fits(
 	engine string, p tensor.Precision, a gnn.Architecture, graphs []*graph.Graph, batch int,
 ) error {
@@ -49,10 +47,10 @@ func Fits(
 	return MemoryFits("training", training(p, a, graphs, batch))
 }
 
-// training estimates the least number of bytes that training takes: four copies of
-// the weights (with gradients and Adam's two moments), two of the similarities of all
-// pairs of embeddings, and for every node and layer four of the outputs of its linear
-// maps. That is about two thirds of what was measured, for all encoders.
+// training estimates a lower bound on the bytes of training: four copies of the weights (with gradients
+// and Adam's two moments), two copies of the similarities of all pairs of embeddings, and for every node
+// and layer four copies of the outputs of its linear maps. That is about two thirds of the measured
+// memory, for all encoders.
 func training(p tensor.Precision, a gnn.Architecture, graphs []*graph.Graph, batch int) float64 {
 	nodes := 0.0
 	for _, g := range graphs {

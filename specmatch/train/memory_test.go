@@ -51,7 +51,7 @@ func TestSize(t *testing.T) {
 			t.Errorf("%v is %s, want %s", bytes, got, want)
 		}
 	}
-	if err := MemoryFits("a step", 1e18); err == nil || !strings.HasPrefix(err.Error(), "a step needs about 1e+03 PB of memory, and this machine has ") {
+	if err := MemoryFits("a step", 1e18); err == nil || !strings.HasPrefix(err.Error(), "a step needs about 1e+03 PB of memory, but this machine has ") {
 		t.Error(err)
 	}
 }

@@ -8,32 +8,31 @@ import (
 	"time"
 )
 
-// Options say how to train.
+// Options are the settings of [Run].
 type Options struct {
 	Epochs int
-	// Checkpoint is a file that training continues from, if it exists, and that it
-	// writes now and then and at its end. "" is no checkpoint.
+	// Checkpoint is a file that training resumes from, if it exists, and that it writes regularly and
+	// at its end. "" is no checkpoint.
 	Checkpoint string
-	// Every is the time between two checkpoints, and so about the most that a killed
-	// process loses. 0 is 20 seconds.
+	// Every is the time between two checkpoints; a killed process loses about this much. 0 is 20 seconds.
 	Every time.Duration
 }
 
-// Progress is how far training has come.
+// Progress is the progress of a training.
 type Progress struct {
-	Epoch, Epochs  int  // the present epoch, counted from 1, and how many there are
-	Batch, Batches int  // the same for the epoch's batches
+	Epoch, Epochs  int  // the present epoch, counted from 1, and the number of epochs
+	Batch, Batches int  // the present batch of the epoch, and the number of batches
 	Ended          bool // the epoch has ended; its metrics are final
 	Metrics        Metrics
 	Graphs         int     // trained on so far
-	Seconds        float64 // of training so far, before interruptions included
+	Seconds        float64 // of training so far, including earlier starts
 }
 
-// standing is how far training has come between two steps, as checkpoints hold it.
+// standing is the progress between two steps, as stored in checkpoints.
 type standing struct {
-	Epochs  []Metrics // of the epochs that have ended
-	Stopped bool      // the learner wants no more epochs
-	Begun   bool      // the present epoch; in checkpoints of earlier versions only with Batches
+	Epochs  []Metrics // of the finished epochs
+	Stopped bool      // the learner has ended training
+	Begun   bool      // the present epoch has begun; earlier versions did not record it before the first batch
 	Batches int       // trained on in the present epoch
 	Sums    means     // over the steps of the present epoch
 	Graphs  int
@@ -43,11 +42,11 @@ type standing struct {
 // reportEvery is the time between two reports of progress within an epoch.
 const reportEvery = 100 * time.Millisecond
 
-// Run trains l from its checkpoint, if there is one, up to o.Epochs epochs. It calls
-// each ten times a second and at the end of every epoch; of a resumed run it also reports
-// the epochs before the checkpoint. each may be nil; if it returns an error, the run ends with
-// it. When ctx is cancelled the run ends after the present step and leaves a checkpoint. An
-// epoch in which no batch had anything to learn from is an error.
+// Run trains l for o.Epochs epochs, from its checkpoint if there is one. It calls report ten times a
+// second and at the end of every epoch; a resumed run also reports the epochs before the checkpoint.
+// report may be nil; if it returns an error, Run returns the error. When ctx is cancelled, Run ends
+// after the present step and writes a checkpoint. It returns an error if no batch of an epoch had
+// anything to learn from.
 func Run(ctx context.Context, l Learner, o Options, report func(Progress) error) (Progress, error) {
 	r := &runner{
 		l:     l,
@@ -93,8 +92,8 @@ type runner struct {
 	reported time.Time // when each was last called
 }
 
-// epoch trains for the rest of an epoch, which is all of it unless the run was
-// resumed within, and returns its metrics.
+// epoch trains for the rest of an epoch, which is a part of it if the run was resumed within, and returns
+// its metrics.
 func (r *runner) epoch(ctx context.Context, epoch int) (Metrics, error) {
 	start := time.Now()
 	before := r.done.Seconds
@@ -109,7 +108,7 @@ func (r *runner) epoch(ctx context.Context, epoch int) (Metrics, error) {
 	for samples, graphs := range r.l.Epoch(ctx, epoch) {
 		index++
 		if index <= r.done.Batches {
-			continue // it was trained on before the interruption
+			continue // trained on before the interruption
 		}
 		m, err := r.l.Step(Batch{
 			Epoch:   epoch,
@@ -142,28 +141,34 @@ func (r *runner) epoch(ctx context.Context, epoch int) (Metrics, error) {
 		return nil, ctx.Err()
 	}
 	if len(r.done.Sums) == 0 {
-		return nil, errors.New("there was nothing to learn from in any batch")
+		return nil, errors.New("no batch had anything to learn from")
 	}
 	end, err := r.l.End(ctx, epoch)
 	if err != nil && err != ErrStop {
 		return nil, err
 	}
 	clock()
+	return r.finish(end, err == ErrStop), nil
+}
+
+// finish moves on to the next epoch. It returns the metrics of the finished one: the averages over its
+// steps, and those of its end.
+func (r *runner) finish(end Metrics, stopped bool) Metrics {
 	sums := means{}
 	sums.add(end)
 	m := r.done.Sums.metrics()
 	maps.Copy(m, sums.metrics())
 	r.done = standing{
 		Epochs:  append(r.done.Epochs, m),
-		Stopped: err == ErrStop,
+		Stopped: stopped,
 		Sums:    means{},
 		Graphs:  r.done.Graphs,
 		Seconds: r.done.Seconds,
 	}
-	return m, nil
+	return m
 }
 
-// last adds the metrics of the last step, if they are still due.
+// last adds the metrics of the last step, unless they have been added.
 func (r *runner) last() error {
 	m, err := r.l.Last()
 	r.done.Sums.add(m)
@@ -179,8 +184,8 @@ func (r *runner) due() bool {
 	return r.o.Checkpoint != "" && time.Since(r.saved) > every
 }
 
-// report calls each with the progress, and as metrics m or, if that is nil, the
-// averages so far.
+// report calls the report function with the progress. The metrics are m, or the averages so far if m is
+// nil.
 func (r *runner) report(epoch int, m Metrics, ended bool) error {
 	r.reported = time.Now()
 	p := r.progress(epoch, m)
@@ -206,8 +211,7 @@ func (r *runner) progress(epoch int, m Metrics) Progress {
 	}
 }
 
-// resume reads the learner's state and the standing from the checkpoint, if there is
-// one.
+// resume reads the learner's state and the standing from the checkpoint, if there is one.
 func (r *runner) resume() error {
 	r.done.Sums = means{}
 	if r.o.Checkpoint == "" {
@@ -218,7 +222,7 @@ func (r *runner) resume() error {
 		return err
 	}
 	if n := len(r.done.Epochs); n > r.o.Epochs {
-		return fmt.Errorf("%s: the checkpoint is from after %d epochs, but the run is to have %d",
+		return fmt.Errorf("%s: the checkpoint has %d epochs, but the run has only %d",
 			r.o.Checkpoint, n, r.o.Epochs)
 	}
 	return nil
@@ -230,7 +234,7 @@ func (r *runner) save() error {
 	if r.o.Checkpoint == "" {
 		return nil
 	}
-	if err := r.last(); err != nil { // the state is that after the last step
+	if err := r.last(); err != nil { // State must follow the last step
 		return err
 	}
 	tensors, values := r.l.State()

@@ -312,7 +312,7 @@ func TestErrors(t *testing.T) {
 	y.Loader.Graphs = y.Loader.Graphs[:9]
 	y.Loader.Batch = 9
 	y.state.Skip = 0
-	if _, err := run(t, t.Context(), y, train.Options{Epochs: 2}); err == nil || !strings.Contains(err.Error(), "epoch 1: there was nothing to learn from") {
+	if _, err := run(t, t.Context(), y, train.Options{Epochs: 2}); err == nil || !strings.Contains(err.Error(), "epoch 1: no batch had anything to learn from") {
 		t.Errorf("nothing to learn from: %v", err)
 	}
 	if _, err := train.Run(t.Context(), newToy(), train.Options{Epochs: 2}, func(p train.Progress) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// MinimizerValues are what steps change besides tensors.
+// MinimizerValues holds the values besides tensors that steps change.
 type MinimizerValues struct {
 	Steps int     // taken so far
 	Beta  float64 // the steered β
@@ -32,12 +32,11 @@ func (m *Minimizer) beta() float64 {
 
 // Stats are the figures of one step.
 type Stats struct {
-	Loss, Main, Aux float64 // Aux is NaN where it was not computed
+	Loss, Main, Aux float64 // Aux is NaN if it was not computed
 	Beta            float64
-	Probe           *Probe // nil unless it was asked for
-	// Forward (with the losses), Backward and Update are the wall times of the
-	// step's parts. On an asynchronous engine, such as a GPU, they are the times until
-	// the work was handed over or waited for.
+	Probe           *Probe // nil unless requested
+	// Forward (with the losses), Backward and Update are the wall times of the step's phases. On an
+	// asynchronous engine, such as a GPU, they are the times to submit the work or to wait for it.
 	Forward, Backward, Update time.Duration
 }
 
@@ -48,8 +47,8 @@ type Probe struct {
 	Cosine    float64 // 0 if either gradient is zero
 }
 
-// NonFiniteError says that a loss or a gradient was not a finite number, which
-// ends training. The parameters are as they were before the step.
+// NonFiniteError reports a loss or gradient that is not finite, which ends training. The parameters are
+// as before the step.
 type NonFiniteError struct {
 	Step  int    // counted from 0
 	What  string // "the loss" or "the gradient's norm"
@@ -65,13 +64,13 @@ func (e *NonFiniteError) Error() string {
 	return msg
 }
 
-// State is a [Learner]'s: the tensors of the module and of Adam, and Values.
+// State returns the state for a [Learner]: the tensors of the module and of Adam, and Values.
 func (m *Minimizer) State() (nn.Module, any) {
 	return optim.Checkpoint{Module: m.module, Optimizer: m.Adam}, &m.Values
 }
 
-// Minimize is [Minimizer.Step] on one loss, and returns its metrics: "loss", or nil if
-// f returns nil because there is nothing to learn from.
+// Minimize calls [Minimizer.Step] with a single loss. It returns the metric "loss", or nil if f returns
+// nil because there is nothing to learn from.
 func (m *Minimizer) Minimize(f func() *autodiff.Var) (Metrics, error) {
 	s, err := m.Step(false, func(bool) Losses { return Losses{Main: f()} })
 	if err != nil || s == nil {
@@ -146,8 +145,8 @@ func (m *Minimizer) squaredNorm(sum *tensor.Tensor) {
 	}
 }
 
-// Kept is a copy of the buffers of a module, such as the running statistics of its
-// norms, for passes that are not to move them.
+// Kept is a copy of the buffers of a module, such as running statistics, for passes that must not change
+// them.
 type Kept struct {
 	be     backend.Backend
 	values []*tensor.Tensor
@@ -165,7 +164,7 @@ func Keep(m nn.Module) *Kept {
 	return k
 }
 
-// Restore puts the values back.
+// Restore restores the values.
 func (k *Kept) Restore() { k.copy(k.values, k.copies) }
 
 func (k *Kept) copy(targets, sources []*tensor.Tensor) {

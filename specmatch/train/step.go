@@ -10,10 +10,10 @@ import (
 	"github.com/specmatch/specmatch/backend"
 )
 
-// Losses are what a step minimizes: Main + β·Aux, each [1×1].
+// Losses are the losses of a step, each [1×1]. A step minimizes Main + β·Aux.
 type Losses struct {
 	Main *autodiff.Var // nil: there is nothing to learn from
-	Aux  *autodiff.Var // the auxiliary loss; nil without one, or where nobody asks for it
+	Aux  *autodiff.Var // the auxiliary loss; nil if there is none, or if it is not requested
 }
 
 // Minimizer takes training steps on the parameters of a module. Every learner here trains
@@ -37,14 +37,14 @@ func NewMinimizer(be backend.Backend, m nn.Module, rate float64, opts ...autodif
 	}
 }
 
-// Step takes one step on the losses that f records on Tape, which Step resets; aux says
-// whether the auxiliary one is wanted. If there is nothing to learn from, Step does
-// nothing and the stats are nil. With probe it also fills Stats.Probe, at the cost of
-// two more backward passes; probing does not change the training, unless β is steered.
+// Step takes one step on the losses that f records on Tape, and resets Tape. f must return the
+// auxiliary loss if aux is true. If there is nothing to learn from, Step does nothing and returns nil
+// stats. With probe it also fills Stats.Probe, at the cost of two more backward passes; probing does
+// not change the training, unless β is steered.
 //
-// A failure of the device and a loss or gradient that is not finite ([NonFiniteError])
-// are returned as errors. The parameters are then unchanged, and after a
-// [NonFiniteError] so are the module's buffers, such as running statistics.
+// Step returns an error if the device fails, or if a loss or gradient is not finite ([NonFiniteError]).
+// The parameters are then unchanged; after a [NonFiniteError] so are the module's buffers, such as
+// running statistics.
 func (m *Minimizer) Step(probe bool, f func(aux bool) Losses) (s *Stats, err error) {
 	defer m.Tape.Reset()
 	defer backend.Recover(&err) // the panic of a device that failed becomes err

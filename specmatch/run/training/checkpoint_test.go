@@ -77,7 +77,7 @@ func TestCheckpoint(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.Recipe.Epochs = 4
-			if _, _, err := trained(t.Context(), r, dir, quiet); err == nil || !strings.Contains(err.Error(), file+": the checkpoint is from after 5 epochs, but the run is to have 4") {
+			if _, _, err := trained(t.Context(), r, dir, quiet); err == nil || !strings.Contains(err.Error(), file+": the checkpoint has 5 epochs, but the run has only 4") {
 				t.Errorf("of fewer epochs: %v", err)
 			}
 			if err := os.WriteFile(file, []byte("nonsense"), 0o666); err != nil {
