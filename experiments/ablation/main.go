@@ -38,22 +38,11 @@ type experiment struct {
 
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
-		Experiment: paper.Experiment{
-			Data: cli.Data{NodeFeatures: dataset.FeaturesAuto},
-			Recipe: cli.Recipe{
-				Epochs: 20,
-				Batch:  128,
-				LR:     0.01,
-				Seeds:  5,
-			},
-			Protocol: cli.Protocol{
-				Protocols: []string{"graphcl"},
-				Choices:   []string{"graphcl", "linear"},
-			},
-			// The least β of the paper's range. At the 0.05 of Table 1 L_G is too
-			// weak for a switch of it to show.
-			Settings: training.Settings{Options: method.Options{"beta": train.Beta{Weight: 0.5}}},
-		},
+		// The smallest β of the paper's range. At the 0.05 of Table 1, L_G is too weak for its
+		// switches to have a visible effect.
+		Experiment: paper.Unsupervised(5, training.Settings{
+			Options: method.Options{"beta": train.Beta{Weight: 0.5}},
+		}),
 		vary: vary{
 			factors: factors,
 			betas: []train.Beta{
@@ -67,6 +56,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 			kappas: []float64{5, 10, 50},
 		},
 	}
+	x.Protocol = cli.Protocol{Protocols: []string{"graphcl"}, Choices: []string{"graphcl", "linear"}}
 	flags := cli.NewFlagSet("ablation", synopsis, "", "-dataset NCI1 -data DIR -seeds 3",
 		"-dataset MUTAG -data DIR -vary p -p-values 50,60,70,80,90,100 -beta 0.05")
 	flags.Add(&x.Data, &x.vary, &x.Recipe, &x.Protocol, &x.Engine, &x.Output)
@@ -76,7 +66,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	})
 	flags.Check(func() error {
 		if x.Recipe.Epochs == 0 {
-			return cli.Usagef("-epochs 0 leaves all rows the same")
+			return cli.Usagef("-epochs 0 makes all rows equal")
 		}
 		return nil
 	})
@@ -96,9 +86,9 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	})
 }
 
-// runs lists every distinct setting on every data set with every seed: rows with
-// the same setting (p = 80 where 80 is the base) share their runs. All
-// seeds of a row come together, so that an interrupted experiment has whole rows.
+// runs lists every distinct setting on every data set with every seed. Rows with the same setting, such
+// as p = 80 if 80 is the base, share their runs. All seeds of a row are adjacent, so that an interrupted
+// experiment has complete rows.
 func (x *experiment) runs(sets []*dataset.Dataset) (runs []*training.Run) {
 	listed := map[string]bool{}
 	for _, ds := range sets {

@@ -38,7 +38,7 @@ func (v *vary) Register(f *cli.FlagSet) {
 	cli.Var(f, &v.factors, "vary", setting.List(setting.OneOf(factors...)),
 		"`factors` to change, one at a time: "+strings.Join(factors, ","))
 	cli.Var(f, &v.betas, "beta-values", setting.List(train.ParseBeta),
-		"`values` of β to compare (0 is always among them)")
+		"`values` of β to compare; 0 is always included")
 	cli.Var(f, &v.ps, "p-values", setting.List(setting.Float(0, 100)), "`values` of p to compare")
 	cli.Var(f, &v.kappas, "kappa-values", setting.List(setting.Positive), "`values` of κ to compare")
 	f.Grows("vary", "beta-values", "p-values", "kappa-values")

@@ -1,16 +1,15 @@
-// Command admet measures what vectors of molecules are worth for properties that drug discovery
-// asks for: the sets of the TDC ADMET benchmark group that have an official division, and
-// Biogen's of microsomal clearance.
+// Command admet evaluates vectors of molecules on properties that matter in drug discovery: the data sets
+// of the TDC ADMET benchmark group that have an official split, and Biogen's sets of microsomal clearance.
 //
 //	go run ./experiments/admet -data DIR
 //	go run ./experiments/admet -data DIR -dataset caco2_wang,herg -method counts,vectors
 //
-// A set is DIR/NAME.csv or DIR/NAME.csv.gz with the columns smiles, y and split, which is train or
-// test. As TDC asks, each of five seeds divides the train part anew, an eighth of it to choose
-// the strength of the regularisation on, and the metric is that of the official test part.
+// A set is DIR/NAME.csv or DIR/NAME.csv.gz with the columns smiles, y and split, which is train or test.
+// As TDC requires, each of five seeds splits off an eighth of the training set to select the
+// regularisation strength, and the metric is measured on the official test set.
 //
-// The sets of MoleculeNet, NAME.csv or NAME.csv.gz as experiments/datasets fetches them, are
-// divided by scaffold instead, 80, 10 and 10 %:
+// The sets of MoleculeNet, NAME.csv or NAME.csv.gz from experiments/datasets, are split by scaffold
+// instead, into 80, 10 and 10 %:
 //
 //	go run ./experiments/admet -data DIR -dataset moleculenet -method bits,counts,vectors -seeds 3
 package main
@@ -20,10 +19,10 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/specmatch/specmatch/backend"
 	_ "github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/experiments/internal/paper"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/run"
@@ -32,14 +31,14 @@ import (
 
 func main() { cli.Main(execute) }
 
-const synopsis = `Properties of molecules from linear models on fingerprints and on the vectors of the
-encoder that the tool has, by the protocol of the TDC ADMET benchmark group, or, of the sets of
-MoleculeNet (-dataset moleculenet), by scaffold.`
+const synopsis = `Predicts properties of molecules with linear models on fingerprints and on vectors of the
+tool's encoder, with the protocol of the TDC ADMET benchmark group or, for MoleculeNet
+(-dataset moleculenet), with scaffold splits.`
 
-// experiment is the values of the flags.
+// experiment holds the flags.
 type experiment struct {
 	data    cli.Data
-	methods []string
+	methods paper.Methods
 	encoder string
 	recipe  cli.Recipe // its seeds alone
 	output  run.Output
@@ -48,13 +47,13 @@ type experiment struct {
 }
 
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	x := &experiment{methods: methodNames(false), recipe: cli.Recipe{Seeds: 5}}
+	x := &experiment{
+		methods: paper.Methods{Names: methodNames(false), Choices: methodNames(true)},
+		recipe:  cli.Recipe{Seeds: 5},
+	}
 	flags := cli.NewFlagSet("admet", synopsis, "-data DIR",
 		"-data DIR -dataset caco2_wang,herg -method counts,vectors")
-	cli.Var(flags, &x.methods, "method", setting.List(setting.OneOf(methodNames(true)...)),
-		"`methods` to compare, one row each: "+strings.Join(methodNames(true), ","))
-	flags.Grows("method")
-	flags.Add(&x.data, &x.output)
+	flags.Add(&x.methods, &x.data, &x.output)
 	x.recipe.RegisterSeeds(flags)
 	cli.Var(flags, &x.encoder, "model", setting.Text,
 		"model `file` with the encoder of the vectors; by default the built-in one")
@@ -89,7 +88,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 
 	var list []run.Unit[outcome]
 	for _, l := range loaded {
-		for _, name := range x.methods {
+		for _, name := range x.methods.Names {
 			for k := range x.recipe.Seeds {
 				seed := x.recipe.FirstSeed + k
 				list = append(list, run.Unit[outcome]{

@@ -16,14 +16,13 @@ import (
 // report writes results.json and the tables of a finished run.
 func (x *experiment) report(stdout io.Writer, outcomes []outcome) error {
 	columns := []string{"metric"}
-	for _, m := range x.methods {
+	for _, m := range x.methods.Names {
 		columns = append(columns, methodOf(m).title)
 	}
 	pairs, gains := x.pairs()
 	t := table.New("set", table.Names(columns...)...)
 	paired := table.New("gain of", table.Names(gains...)...)
-	paired.Caption = "Gains are positive where the vectors are better: paired over the seeds, mean ± " +
-		"standard error."
+	paired.Caption = "Gains are positive where the vectors are better: paired over the seeds, mean ± standard error."
 	t.Caption = fmt.Sprintf(
 		"Test part of the official division, %s that divide the rest into 7/8 to fit on and 1/8 to "+
 			"choose the regularisation on: ridge or logistic regression.",
@@ -49,7 +48,7 @@ func (x *experiment) report(stdout io.Writer, outcomes []outcome) error {
 			digits = 2
 		}
 		cells := []table.Cell{table.Text(s.metric + " " + direction)}
-		for _, m := range x.methods {
+		for _, m := range x.methods.Names {
 			r := newRow(s, m, outcomes)
 			spread := r.Std
 			if s.scaffolds {
@@ -79,8 +78,8 @@ func (x *experiment) report(stdout io.Writer, outcomes []outcome) error {
 // pairs returns the indices and names of the methods to compare: frozen vectors with other features of
 // the same model.
 func (x *experiment) pairs() (pairs [][2]int, names []string) {
-	for i, m := range x.methods {
-		for k, second := range x.methods {
+	for i, m := range x.methods.Names {
+		for k, second := range x.methods.Names {
 			if k != i && slices.Equal(methodOf(m).features, []string{"vectors"}) &&
 				methodOf(second).model == methodOf(m).model {
 				pairs = append(pairs, [2]int{i, k})

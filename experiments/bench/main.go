@@ -3,11 +3,10 @@
 //
 //	go run ./experiments/bench -workload unsupervised -steps 100 -json
 //
-// A step is what a training loop repeats: both views of the next mini-batch are
-// augmented and collated, the model runs forward, the losses L_C + β·L_G and
-// their gradients are computed, and Adam updates the weights. With more than
-// one thread the next mini-batch is prepared while this one trains, as in the
-// experiments; ms_augment is measured by itself. Threads are GOMAXPROCS.
+// A step is one iteration of a training loop: it augments and collates both views of the next mini-batch,
+// runs the model forward, computes the losses L_C + β·L_G and their gradients, and updates the weights
+// with Adam. With more than one thread, the next mini-batch is prepared while this one trains, as in the
+// experiments; ms_augment is measured separately. The number of threads is GOMAXPROCS.
 package main
 
 import (
@@ -167,9 +166,8 @@ func execute(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	}
 	_, err = fmt.Fprintf(
 		stdout,
-		"%s on %s (%s), %d threads: %.2f ms per step, %.2f on prepared batches (augment %.2f, "+
-			"forward %.2f, backward %.2f, update %.2f), %.0f graphs/s, %.0f allocations per step, "+
-			"peak %.0f MB\n",
+		"%s on %s (%s), %d threads: %.2f ms per step, %.2f on prepared batches (augment %.2f, forward %.2f, "+
+			"backward %.2f, update %.2f), %.0f graphs/s, %.0f allocations per step, peak %.0f MB\n",
 		r.Workload, r.Backend, r.Precision, r.Threads, r.StepMS, r.TrainMS, r.AugmentMS,
 		r.ForwardMS, r.BackwardMS, r.OptimizerMS, r.GraphsPerSecond, r.AllocsPerStep, r.PeakRSSMB,
 	)

@@ -57,7 +57,7 @@ func TestUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"-workload chess":            "-workload",
 		"-batch 9223372036854775807": "-batch 9223372036854775807: want at most 16384 graphs",
-		"-steps 9223372036854775807": "-steps 9223372036854775807: keeping their times needs about",
+		"-steps 9223372036854775807": "-steps 9223372036854775807: storing the times needs about",
 	} {
 		var usage *cli.UsageError
 		if err := execute(t.Context(), strings.Fields(args), io.Discard, io.Discard); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {

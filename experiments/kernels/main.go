@@ -1,36 +1,34 @@
-// Command kernels computes the classical rows of the paper's Table 1, and the plain
-// ones that belong above them: how far the size of a graph, a count of its labels, a
-// graph kernel or an embedding of walks and subtrees takes a support vector machine.
+// Command kernels computes the classical rows of the paper's Table 1 and simpler baselines: support vector
+// machines on the size of a graph, on counts of its labels, on a graph kernel, or on embeddings of walks
+// and subtrees.
 //
 //	go run ./experiments/kernels
 //	go run ./experiments/kernels -dataset MUTAG,NCI1 -data DIR -method labels,wl,wloa
 //
-// All rows of a seed share the folds, and all settings of a method, such as the
-// rounds h of a WL kernel, are chosen inside the training part of each fold together
-// with C.
+// All rows of a seed share the folds. The settings of a method, such as the rounds h of a WL kernel, are
+// selected together with C inside the training set of each fold.
 package main
 
 import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 
+	"github.com/specmatch/specmatch/experiments/internal/paper"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/eval"
 	"github.com/specmatch/specmatch/specmatch/run"
-	"github.com/specmatch/specmatch/specmatch/setting"
 )
 
 func main() { cli.Main(execute) }
 
-const synopsis = `Graph kernels, embeddings of walks and subtrees, and plain counts, under one nested
-protocol: the classical rows of SpecMatch-CL's unsupervised regime.`
+const synopsis = `Evaluates graph kernels, embeddings of walks and subtrees, and simple counts with one
+nested protocol: the classical rows of SpecMatch-CL's unsupervised regime.`
 
 type experiment struct {
 	data     cli.Data
-	methods  []string
+	methods  paper.Methods
 	recipe   cli.Recipe // its seeds alone
 	settings settings
 	protocol cli.Protocol
@@ -43,17 +41,14 @@ type experiment struct {
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
 		data:     cli.Data{NodeFeatures: dataset.FeaturesLabels},
-		methods:  methodNames(),
+		methods:  paper.Methods{Choices: methodNames()},
 		recipe:   cli.Recipe{Seeds: 10},
 		settings: defaultSettings(),
 		protocol: cli.Protocol{Protocols: protocols[:1], Choices: protocols},
 	}
 	flags := cli.NewFlagSet("kernels", synopsis, "-seeds 3", "-dataset MUTAG,PROTEINS -data DIR",
 		"-dataset COLLAB -data DIR -method labels,wl -protocol linear -seeds 3")
-	cli.Var(flags, &x.methods, "method", setting.List(setting.OneOf(methodNames()...)),
-		"`methods` to compare, one row of results each: "+strings.Join(methodNames(), ","))
-	flags.Grows("method")
-	flags.Add(&x.data, &x.settings, &x.protocol, &x.output)
+	flags.Add(&x.methods, &x.data, &x.settings, &x.protocol, &x.output)
 	x.recipe.RegisterSeeds(flags)
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
@@ -88,10 +83,10 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 // protocols: the first two nest as GraphCL's script does, see package eval.
 var protocols = []string{string(eval.GraphCL), string(eval.Linear), string(eval.HoldOutKernels)}
 
-// engine is what results.json calls the processor: none of the engines computes here.
+// engine is the name of the processor in results.json: this program uses none of the engines.
 const engine = "host"
 
-// a trial is one row of results with one seed.
+// trial is one row of results with one seed.
 type trial struct {
 	set    *dataset.Dataset
 	method *method
@@ -100,12 +95,12 @@ type trial struct {
 	shared *shared // with the other seeds; nil if features depend on the seed
 }
 
-// runs lists the trials: every method on every data set with every seed. Those of one
-// method and set stand together, so that what they share is soon let go.
+// runs lists the trials: every method on every data set with every seed. Trials of the same method and set
+// are adjacent, so that their shared data can be freed early.
 func (x *experiment) runs(sets []*dataset.Dataset) []*trial {
 	var runs []*trial
 	for _, ds := range sets {
-		for _, name := range x.methods {
+		for _, name := range x.methods.Names {
 			m := methodOf(name)
 			var s *shared
 			if !m.Seeded {
@@ -124,7 +119,7 @@ func (r *trial) name() string {
 	return fmt.Sprintf("%s/%s/seed=%d", r.set.Name, r.method.Name, r.seed)
 }
 
-// check returns the error with which a trial would end, before any begins.
+// check returns the error with which the trial would end, before any trial runs.
 func (r *trial) check() error {
 	err := eval.Check(r.set.Labels(), r.x.protocol.Folds, eval.Options{})
 	if err == nil {

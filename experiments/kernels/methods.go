@@ -21,20 +21,19 @@ func defaultSettings() settings { return settings{classical.Defaults(), 100} }
 func (s *settings) Register(f *cli.FlagSet) {
 	property := "s"
 	cli.Var(f, &s.Rounds, "rounds", setting.Int(0),
-		"most WL rounds `h`; how many of them is chosen in each fold")
+		"largest number of WL rounds `h`; each fold selects the number up to h")
 	cli.Var(f, &s.Dim, "dim", setting.Int(1),
-		"numbers `D` in a vector of node2vec, sub2vec and graph2vec")
-	cli.Var(f, &s.Epochs, "epochs", setting.Int(1), "`epochs` of graph2vec")
-	cli.Var(f, &s.Walks, "walks", setting.Int(1), "`walks` of node2vec that begin at every node")
-	cli.Var(f, &s.WalkLength, "walk-length", setting.Int(2), "`nodes` of a walk of node2vec")
-	cli.Var(f, &s.Steps, "steps", setting.Int(2), "`steps` of the walk of a graph in sub2vec")
+		"dimension `D` of the vectors of node2vec, sub2vec and graph2vec")
+	cli.Var(f, &s.Epochs, "epochs", setting.Int(1), "number of `epochs` of graph2vec")
+	cli.Var(f, &s.Walks, "walks", setting.Int(1), "number of node2vec `walks` per node")
+	cli.Var(f, &s.WalkLength, "walk-length", setting.Int(2), "number of `nodes` of a node2vec walk")
+	cli.Var(f, &s.Steps, "steps", setting.Int(2), "number of `steps` of a graph's walk in sub2vec")
 	cli.Var(f, &property, "property", setting.OneOf("n", "s"),
-		"what sub2vec preserves: `n`, neighbourhoods, or s, structure (classes of degrees)")
+		"`property` that sub2vec preserves: n for neighbourhoods, s for structure (degree classes)")
 	cli.Var(f, &s.ginEpochs, "gin-epochs", setting.Int(1),
-		"most `epochs` of the supervised GIN in a fold")
+		"largest number of `epochs` of the supervised GIN in a fold")
 	cli.Var(f, &s.TokenLimit, "token-limit", setting.Int(0),
-		"`words` of a document that sub2vec and graph2vec read, 0 for all; 10000 as gensim does "+
-			"silently")
+		"number of `words` of a document that sub2vec and graph2vec read, 0 for all; gensim reads 10000")
 	f.Check(func() error {
 		s.Structural = property == "s"
 		switch {

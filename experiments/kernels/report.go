@@ -28,7 +28,7 @@ func (x *experiment) report(
 		Backend:    engine,
 		Precision:  "float64",
 	},
-		names, x.methods, x.protocol.Protocols, func(name string) string {
+		names, x.methods.Names, x.protocol.Protocols, func(name string) string {
 			return methodOf(name).Title
 		})
 	for i, t := range runs {
@@ -77,7 +77,7 @@ func (x *experiment) costTable(sets []string, runs []*trial, outcomes []outcome)
 	t := table.New("method", table.Names(sets...)...)
 	t.Caption = "Seconds for features and kernels, which are made once for all seeds unless a method " +
 		"draws at random, + seconds for the evaluation of a seed."
-	for _, name := range x.methods {
+	for _, name := range x.methods.Names {
 		var cells []table.Cell
 		for _, set := range sets {
 			var build, evaluate []float64

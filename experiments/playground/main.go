@@ -32,12 +32,12 @@ func main() { cli.Main(execute) }
 func execute(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	flags := cli.NewFlagSet(
 		"playground",
-		"Serves a page on which the engine runs in the browser, to this machine only.",
+		"Serves a page that runs the engine in the browser, to this machine only.",
 		"",
 		"-out DIR",
 	)
-	out := flags.String("out", "", "write the page's files into this `folder` instead of serving them")
-	port := flags.Int("port", 0, "serve at this `number`; 0 is any that is free")
+	out := flags.String("out", "", "write the page to this `folder` instead of serving it")
+	port := flags.Int("port", 0, "port `number`; 0 is any free port")
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}

@@ -1,9 +1,8 @@
-// Command selection measures what it is worth to choose on the test folds. It trains
-// encoders without labels, as experiment unsupervised does, evaluates them every few
-// epochs, and prints the accuracy of the last epoch beside those of rows marked
-// "oracle", in which the test folds choose the epoch, and the setting if there are
-// several: for all seeds, for each seed, for each fold. Rows "by validation" choose
-// inside the training part of each fold, which is honest.
+// Command selection measures the gain from selecting on the test folds. It trains encoders without labels,
+// as experiment unsupervised does, and evaluates them every few epochs. It prints the accuracy of the last
+// epoch next to rows marked "oracle", which select the epoch, and the setting if there are several, on the
+// test folds: for all seeds, for each seed or for each fold. Rows "by validation" select inside the
+// training set of each fold, which is honest.
 //
 //	go run ./experiments/selection
 //	go run ./experiments/selection -dataset MUTAG,PROTEINS -data DIR -seeds 10
@@ -35,8 +34,8 @@ import (
 
 func main() { cli.Main(execute) }
 
-const synopsis = `Measures what choosing the epoch, or the setting, on the test folds is worth: the
-accuracy of the last epoch beside that of the best ones, which are marked "oracle".`
+const synopsis = `Measures the gain from selecting the epoch, or the setting, on the test folds: the
+accuracy of the last epoch next to that of the best ones, which are marked "oracle".`
 
 type experiment struct {
 	paper.Experiment
@@ -51,7 +50,7 @@ type settings struct {
 	taus    []float64
 }
 
-// methods are those that train for epochs to choose from, and have no β of their own.
+// methods returns the methods that train for several epochs and have no β of their own.
 func methods() []string {
 	return slices.DeleteFunc(method.Names(method.Unsupervised), func(name string) bool {
 		return name == method.Untrained || name == method.SpecMatch
@@ -60,11 +59,11 @@ func methods() []string {
 
 func (s *settings) Register(f *cli.FlagSet) {
 	cli.Var(f, &s.methods, "method", setting.List(setting.OneOf(methods()...)),
-		"`methods`, with tables of its own for each, one or several of "+strings.Join(methods(), ","))
+		"`methods`, with separate tables for each: "+strings.Join(methods(), ","))
 	cli.Var(f, &s.every, "eval-every", setting.Int(1),
-		"`epochs` between two evaluations; the last epoch is evaluated in any case")
+		"number of `epochs` between two evaluations; the last epoch is always evaluated")
 	cli.Var(f, &s.betas, "beta-values", setting.List(setting.Float(0, math.MaxFloat64)),
-		"`values` of the weight β of the Laplacian loss, with -method infonce, which is β = 0")
+		"`values` of the weight β of the Laplacian loss, for -method infonce, which has β = 0")
 	f.Check(func() error {
 		if !slices.Contains(s.methods, method.InfoNCE) && slices.Max(s.betas) > 0 {
 			return cli.Usagef("-beta-values %v are for -method infonce, not for %s",
@@ -75,8 +74,7 @@ func (s *settings) Register(f *cli.FlagSet) {
 	cli.Var(f, &s.ps, "p-values", setting.List(setting.Float(0, 100)),
 		"`values` of the percentile p, for each β above 0")
 	cli.Var(f, &s.taus, "tau-values", setting.List(setting.Positive),
-		"`values` of the temperature τ; the first setting of all is the one that the others are "+
-			"compared with")
+		"`values` of the temperature τ; all settings are compared with the first one")
 }
 
 type variant struct {
@@ -121,20 +119,7 @@ func (s *settings) list(name string) []variant {
 
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
-		Experiment: paper.Experiment{
-			Data: cli.Data{NodeFeatures: dataset.FeaturesAuto},
-			Recipe: cli.Recipe{
-				Epochs: 20,
-				Batch:  128,
-				LR:     0.01,
-				Seeds:  5,
-			},
-			Protocol: cli.Protocol{
-				Protocols: []string{"graphcl"},
-				Choices:   []string{"graphcl", "linear", "graphcl-c10"},
-			},
-			Settings: training.Settings{OwnRecipes: true},
-		},
+		Experiment: paper.Unsupervised(5, training.Settings{OwnRecipes: true}),
 		settings: settings{
 			methods: []string{method.InfoNCE},
 			every:   2,
@@ -142,6 +127,10 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 			ps:      []float64{80},
 			taus:    []float64{0.2},
 		},
+	}
+	x.Protocol = cli.Protocol{
+		Protocols: []string{"graphcl"},
+		Choices:   []string{"graphcl", "linear", "graphcl-c10"},
 	}
 	flags := cli.NewFlagSet("selection", synopsis, "", "-dataset MUTAG,PROTEINS -data DIR -seeds 10",
 		"-dataset MUTAG -data DIR -beta-values 0,0.1,0.3,0.5,1,1.5 -p-values 60,80,100",
@@ -152,7 +141,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	x.Settings.RegisterRecipes(flags, method.Unsupervised)
 	flags.Check(func() error {
 		if x.Recipe.Epochs == 0 {
-			return cli.Usagef("-epochs 0 leaves nothing to choose from")
+			return cli.Usagef("-epochs 0 leaves no epoch to select")
 		}
 		return nil
 	})

@@ -128,10 +128,9 @@ func (x *experiment) worth(run *settingRun, protocol string, found []selection.R
 	set := run.Dataset.Name
 	plain := found[0].PerSeed()
 	t := table.New(set, table.Names("accuracy", "minus the first row", "n")...)
-	t.Caption = fmt.Sprintf("What selection is worth on %s, protocol %s: accuracy in %%, mean ± "+
-		"standard error over seeds of the mean over %d test folds, and difference ± its standard "+
-		"error; n is the number of seeds. In rows marked oracle the test folds choose, so that "+
-		"their differences are above 0 where nothing is better.",
+	t.Caption = fmt.Sprintf("What selection is worth on %s, protocol %s: accuracy in %%, mean ± standard error over "+
+		"seeds of the mean over %d test folds, and difference ± its standard error; n is the number of seeds. In "+
+		"rows marked oracle the test folds choose, so that their differences are above 0 where nothing is better.",
 		set, protocol, x.Protocol.Folds)
 	for _, r := range found {
 		values := r.PerSeed()

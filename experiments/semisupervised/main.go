@@ -1,16 +1,14 @@
-// Command semisupervised reproduces the semi-supervised regime of the paper (its
-// Table 2): pre-train an encoder on all graphs without labels, then fine-tune all
-// of it on the few graphs that have one.
+// Command semisupervised reproduces the semi-supervised regime of the paper (its Table 2): pre-train an
+// encoder on all graphs without labels, then fine-tune the whole encoder on the few labelled graphs.
 //
 //	go run ./experiments/semisupervised
 //	go run ./experiments/semisupervised -dataset NCI1 -data DIR -label-rate 0.1 -seeds 5
 //
-// One row per method: no pre-training; none, but fine-tuning on augmented graphs; and those of
-// package method, among them GraphCL as its code does it, the paper's L_C alone, and SpecMatch-CL,
-// L_C + β·L_G. All rows of a seed share the initial weights and the order of the batches, and all
-// runs the folds and the choice of labels (splits.json), so that no row has the easier ones.
-// Pre-training sees the graphs of the test folds too, though not their labels, as in the
-// literature.
+// There is one row per method: no pre-training; no pre-training, but fine-tuning on augmented graphs; and
+// the methods of package method, among them GraphCL as in its code, the paper's L_C alone, and
+// SpecMatch-CL, L_C + β·L_G. All rows of a seed share the initial weights and the order of the batches.
+// All runs share the folds and the selected labels (splits.json), so that no row has easier ones. As in
+// the literature, pre-training sees the graphs of the test folds, but not their labels.
 package main
 
 import (
@@ -32,7 +30,7 @@ import (
 
 func main() { cli.Main(execute) }
 
-const synopsis = `Pre-trains graph encoders without labels and fine-tunes them on a share of the
+const synopsis = `Pre-trains graph encoders without labels and fine-tunes them on a fraction of the
 labels: the semi-supervised regime of SpecMatch-CL.`
 
 var methods = append([]string{paper.None, paper.Augmentation}, method.Names(method.SemiSupervised)...)
@@ -53,14 +51,12 @@ type fine struct {
 func (f *fine) Register(fs *cli.FlagSet) {
 	f.Finetuning.Register(fs)
 	cli.Var(fs, &f.LabelRate, "label-rate", setting.Float(1e-4, 0.5),
-		"`share` of the training graphs whose labels fine-tuning sees: one over a whole number")
+		"`fraction` of the training labels that fine-tuning uses: 1 divided by a whole number")
 	cli.Var(fs, &f.Encoder, "encoder", setting.OneOf("paper", "reference"),
-		"`ResGCN` as the papers describe it (5 convolutions, residual) or as GraphCL's code runs it (3, "+
-			"not residual)")
+		"`form` of the ResGCN: paper (5 convolutions, residual) or reference, GraphCL's code (3, not residual)")
 }
 
-// small are the settings of a run without -dataset, where they are not given: a
-// minute's look at the program.
+// small holds the defaults of a run without -dataset, a demonstration of about a minute.
 var small = map[string]string{
 	"epochs":          "20",
 	"finetune-epochs": "30",

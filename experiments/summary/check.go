@@ -34,27 +34,22 @@ type check struct {
 
 func (c *check) Register(f *cli.FlagSet) {
 	f.BoolVar(&c.on, "check", false,
-		"compute one seed of every row of results again, drawn at random, with the programs as they "+
-			"are\n"+
-			"now, and compare the bits; where they are others, with those of the commits that the "+
-			"row names, whose bits it\n"+
-			"must have. The working directory is the root of the repository. Rows of transfer on "+
-			"molecules are left out,\n"+
-			"but for those without pre-training")
+		"recompute a random seed of every row of results with the present programs and compare the bits;\n"+
+			"if they differ, recompute it with the row's commits, whose bits it must have. The working\n"+
+			"directory must be the root of the repository. Rows of transfer on molecules are skipped, except\n"+
+			"for those without pre-training")
 	cli.Var(f, &c.data, "data", setting.List(setting.Text),
-		"`folders` A,B with the data sets of the rows to check; without them, those on the embedded set "+
-			"are checked")
+		"`folders` A,B with the data sets for -check; by default it checks only rows of the embedded set")
 	cli.Var(f, &c.sets, "sets", setting.List(setting.Text),
-		"data `sets` whose rows -check takes, all if none is named")
+		"data `sets` for -check; by default all")
 	cli.Var(f, &c.methods, "methods", setting.List(setting.Text),
-		"`methods` whose rows -check takes, all if none is named")
-	cli.Var(f, &c.cells, "cells", setting.Int(0), "the `number` of rows that -check draws; 0 is all")
+		"`methods` for -check; by default all")
+	cli.Var(f, &c.cells, "cells", setting.Int(0), "`number` of random rows for -check; 0 is all")
 	cli.Var(f, &c.draw, "draw", func(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) },
-		"`number` that chooses rows and seeds of -check; 0 is another one each time")
+		"`seed` for the random rows and seeds of -check; 0 is a new one each time")
 }
 
-// again is one seed of a method on a data set, to be computed again under all protocols
-// that have it.
+// again is one seed of a method on a data set, to be recomputed under all its protocols.
 type again struct {
 	rows []*result // of one experiment, data set, method, settings and code
 	seed int

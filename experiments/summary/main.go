@@ -1,16 +1,16 @@
-// Command summary prints the tables that gather what the repository has measured, as
-// Markdown, or writes them into the pages that show them:
+// Command summary prints tables of all results in the repository as Markdown, or writes them into the
+// repository's pages:
 //
 //	go run ./experiments/summary
 //	go run ./experiments/summary -write
 //	go run ./experiments/summary -in RUN,OTHER
 //	go run ./experiments/summary -check -data DIR
 //
-// With -check it computes one seed of every row again and compares the bits, so that no
-// result outlives the code that made it.
+// With -check it recomputes one seed of every row and compares the bits, so that no result outlives its
+// code.
 //
-// A page says where a table stands by a line <!-- summary: NAME --> above and a line
-// <!-- end --> below it. The tables are made from nothing but results.json files.
+// A page marks a table with a line <!-- summary: NAME --> above and a line <!-- end --> below it. The
+// tables depend only on results.json files.
 package main
 
 import (
@@ -52,13 +52,12 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	flags := cli.NewFlagSet("summary", synopsis, "-write", "-in RUN,OTHER",
 		"-check -data DIR -sets MUTAG,PROTEINS -cells 3")
 	cli.Var(flags, &paths, "in", setting.List(setting.Text),
-		"`folders` with results.json files, at any depth and by any name that ends in .json;\n"+
-			"those of -smaller.json are marked as a smaller form of their method; a file that is not "+
-			"in a\n"+
-			"run directory says by its name what is not usual: NCI1-0.01.json is semi-supervised with\n"+
-			"that share of the labels, tox21-100.json transfer with that many epochs")
+		"`folders` with results.json files, at any depth, under any name that ends in .json. A name that\n"+
+			"ends in -smaller.json marks a smaller variant of the method. Outside of run directories, names\n"+
+			"hold unusual settings: NCI1-0.01.json is semi-supervised with that fraction of the labels,\n"+
+			"tox21-100.json is transfer with that number of epochs")
 	flags.BoolVar(&write, "write", write,
-		"write the tables into the pages of the repository, from its root, instead of printing them")
+		"write the tables into the repository's pages instead of printing them; run it in the root")
 	flags.Add(&check)
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
@@ -130,13 +129,12 @@ func (outcomes results) texts() (list []text, err error) {
 	return list, nil
 }
 
-// writePages brings the tables of all pages up to date and names the pages that changed.
+// writePages updates the tables of all pages, and prints the pages that changed.
 func writePages(stdout io.Writer, texts []text) error {
 	for _, path := range pages {
 		old, err := os.ReadFile(path)
 		if err != nil {
-			return fmt.Errorf("-write: want the root of the repository as the working directory: %w",
-				err)
+			return fmt.Errorf("-write: want the root of the repository as the working directory: %w", err)
 		}
 		page, err := fill(string(old), texts)
 		if err != nil {
@@ -165,7 +163,7 @@ const (
 	markEnd             = "<!-- end -->"
 )
 
-// fill returns a page with the text of every table that it marks the place of.
+// fill returns a page with the texts of its marked tables.
 func fill(page string, texts []text) (string, error) {
 	var b strings.Builder
 	for {

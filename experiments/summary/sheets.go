@@ -65,9 +65,8 @@ var table1 = sheet{
 		linear:   slices.Concat(published.Table1, published.Classical).Under(linear),
 	}, 2,
 	costs{
-		command: "go run ./experiments/unsupervised -dataset SET -data DIR -protocol linear -method " +
-			"METHOD -seeds 1",
-		timed: protocol,
+		command: "go run ./experiments/unsupervised -dataset SET -data DIR -protocol linear -method METHOD -seeds 1",
+		timed:   protocol,
 		// an SVM for each of 3 classes, and of 5
 		more: map[string]float64{"COLLAB": 40, "REDDIT-MULTI-5K": 67},
 	},
@@ -118,9 +117,8 @@ var table2 = sheet{
 		published.Table2[0.1], published.Table2[0.01], variant("semisupervised", "0.01"),
 	)},
 	2,
-	costs{command: "go run ./experiments/semisupervised -dataset SET -data DIR -label-rate 0.1 " +
-		"-method " +
-		"METHOD -seeds 1"},
+	costs{command: "go run ./experiments/semisupervised -dataset SET -data DIR -label-rate 0.1 -method METHOD " +
+		"-seeds 1"},
 }
 
 var table3 = sheet{

@@ -1,15 +1,14 @@
-// Command theory checks the paper's Theorems 4.2 and 4.3 on real batches while
-// training, and draws its Figures 2 and 3.
+// Command theory checks the paper's Theorems 4.2 and 4.3 on real batches during training, and draws its
+// Figures 2 and 3.
 //
 //	go run ./experiments/theory
 //	go run ./experiments/theory -dataset NCI1 -data DIR
 //
-// It trains the contrastive loss alone (β = 0) and SpecMatch-CL. Every few
-// epochs it embeds one batch, the same at every checkpoint, through many draws
-// of the augmentations, and computes both sides of both theorems in every
-// reading (package specmatch/theory), for the paper's hard threshold and the
-// soft one that trains. It also follows alignment and uniformity of a sample of
-// the data set, and lays the last embeddings out in the plane.
+// It trains the contrastive loss alone (β = 0) and SpecMatch-CL. Every few epochs it embeds one batch, the
+// same at every checkpoint, with many draws of the augmentations. It computes both sides of both theorems
+// in every reading (package specmatch/theory), for the paper's hard threshold and the soft threshold of
+// training. It also tracks alignment and uniformity of a sample of the data set, and lays the last
+// embeddings out in the plane.
 package main
 
 import (
@@ -47,25 +46,18 @@ type check struct {
 }
 
 func (c *check) Register(f *cli.FlagSet) {
-	cli.Var(f, &c.every, "every", setting.Int(1), "`epochs` between two checkpoints")
+	cli.Var(f, &c.every, "every", setting.Int(1), "number of `epochs` between two checkpoints")
 	cli.Var(f, &c.draws, "draws", setting.Int(2),
-		"`draws` of the augmentations per checkpoint; Theorem 4.2 takes them in pairs")
+		"number of `draws` of the augmentations per checkpoint, even, since Theorem 4.2 uses pairs")
 	cli.Var(f, &c.times, "diffusion", setting.List(setting.Float(1e-6, 1e6)),
 		"diffusion `times` t_d of the heat kernels")
 }
 
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
-		Experiment: paper.Experiment{
-			Data: cli.Data{NodeFeatures: dataset.FeaturesAuto},
-			Recipe: cli.Recipe{
-				Epochs: 20,
-				Batch:  128,
-				LR:     0.01,
-				Seeds:  3,
-			},
-			Settings: training.Settings{Options: method.Options{"beta": train.Beta{Weight: 0.5}}},
-		},
+		Experiment: paper.Unsupervised(3, training.Settings{
+			Options: method.Options{"beta": train.Beta{Weight: 0.5}},
+		}),
 		check: check{every: 2, draws: 16, times: []float64{0.1, 1, 5}},
 	}
 	flags := cli.NewFlagSet("theory", synopsis, "", "-dataset NCI1 -data DIR",

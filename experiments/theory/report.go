@@ -117,11 +117,10 @@ func (x *experiment) alignmentTable(ds *dataset.Dataset) *table.Table {
 		"t_d", "L_G", "c", "right side", "left side", "left/right, negatives fixed",
 		"z* = z¹", "z* = midpoint", "z* = z¹ violates", "Duhamel", "L¹ = L²",
 	)...)
-	t.Caption = fmt.Sprintf("%s, Theorem 4.2 on a batch of %d graphs, %d seeds. L_G, c, right side "+
-		"t_d²·c·L_G/τ and left side |L_C-L_C*| with the negatives fixed: means at epoch %d. Left/right "+
-		"and Duhamel, ‖P¹-P²‖²/(t_d²·L_G): the largest of all pairs of views at all checkpoints (1 is "+
-		"the limit). Last columns: pairs in which z* = z¹ violates the theorem, and pairs with equal "+
-		"graphs, for which c does not exist.",
+	t.Caption = fmt.Sprintf("%s, Theorem 4.2 on a batch of %d graphs, %d seeds. L_G, c, right side t_d²·c·L_G/τ and "+
+		"left side |L_C-L_C*| with the negatives fixed: means at epoch %d. Left/right and Duhamel, "+
+		"‖P¹-P²‖²/(t_d²·L_G): the largest of all pairs of views at all checkpoints (1 is the limit). Last columns: "+
+		"pairs in which z* = z¹ violates the theorem, and pairs with equal graphs, for which c does not exist.",
 		ds.Name, min(x.Recipe.Batch, len(ds.Graphs)), x.Recipe.Seeds, x.lastEpoch())
 	return t
 }
@@ -159,11 +158,10 @@ func (x *experiment) uniformityTable(ds *dataset.Dataset) *table.Table {
 	t := table.New("run and graph", table.Names("connected draws", "E[L_G]", "E‖μ‖²", "λ̄₂",
 		"L_unif", "direct bound", "right side", "right side, smallest non-zero λ̄", "says nothing",
 		"Hoffman, second smallest", "Hoffman, smallest non-zero")...)
-	t.Caption = fmt.Sprintf("%s, Theorem 4.3 over %d draws of the augmentations of a batch of %d "+
-		"graphs, %d seeds, t = %d. Connected draws: at all checkpoints. E[L_G] to right side: "+
-		"means at epoch %d over the connected draws, where there are two or more. Says nothing: "+
-		"of the checkpoints with two connected draws, those with a right side of 0 or more, "+
-		"though L_unif ≤ 0 always. Hoffman: largest (λ₂-λ̄₂)²/‖L-L̄‖² (1 is the limit).",
+	t.Caption = fmt.Sprintf("%s, Theorem 4.3 over %d draws of the augmentations of a batch of %d graphs, %d seeds, "+
+		"t = %d. Connected draws: at all checkpoints. E[L_G] to right side: means at epoch %d over the connected "+
+		"draws, where there are two or more. Says nothing: of the checkpoints with two connected draws, those with "+
+		"a right side of 0 or more, though L_unif ≤ 0 always. Hoffman: largest (λ₂-λ̄₂)²/‖L-L̄‖² (1 is the limit).",
 		ds.Name,
 		x.check.draws,
 		min(x.Recipe.Batch, len(ds.Graphs)),

@@ -113,8 +113,8 @@ func (x *experiment) flags() *cli.FlagSet {
 	f.Add(&x.source, &x.model, &x.fine)
 	f.Lookup("dataset").Usage = "data sets `A,B`: names of MoleculeNet, such as bbbp,bace, or for bio of networks;\n" +
 		"by default the program only pre-trains or, without -corpus, uses the synthetic set"
-	f.Lookup("data").Usage = "folder `DIR` with the data sets: DIR/name.csv[.gz], or for bio DIR/NAME_edges.csv[.gz]\n" +
-		"and NAME_labels.csv[.gz]"
+	f.Lookup("data").Usage = "folder `DIR` with the data sets: DIR/name.csv[.gz], or for bio\n" +
+		"DIR/NAME_edges.csv[.gz] and NAME_labels.csv[.gz]"
 	f.Small(
 		"without -corpus and -dataset",
 		func() bool { return x.source.Corpus == "" && len(x.Data.Datasets) == 0 },

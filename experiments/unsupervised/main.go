@@ -22,7 +22,7 @@ import (
 
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/paper"
-	"github.com/specmatch/specmatch/gnn/dataset"
+
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/run/training"
@@ -36,24 +36,15 @@ support vector machine: the unsupervised regime of SpecMatch-CL.`
 type experiment struct{ paper.Experiment }
 
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	x := &experiment{paper.Experiment{
-		Data: cli.Data{NodeFeatures: dataset.FeaturesAuto},
-		Methods: paper.Methods{
-			Names:   method.Rows(method.Unsupervised),
-			Choices: method.Names(method.Unsupervised),
-		},
-		Recipe: cli.Recipe{
-			Epochs: 20,
-			Batch:  128,
-			LR:     0.01,
-			Seeds:  5,
-		},
-		Protocol: cli.Protocol{
-			Protocols: []string{"graphcl", "linear"},
-			Choices:   []string{"graphcl", "linear", "graphcl-c10"},
-		},
-		Settings: training.Settings{OwnRecipes: true},
-	}}
+	x := &experiment{paper.Unsupervised(5, training.Settings{OwnRecipes: true})}
+	x.Methods = paper.Methods{
+		Names:   method.Rows(method.Unsupervised),
+		Choices: method.Names(method.Unsupervised),
+	}
+	x.Protocol = cli.Protocol{
+		Protocols: []string{"graphcl", "linear"},
+		Choices:   []string{"graphcl", "linear", "graphcl-c10"},
+	}
 	flags := cli.NewFlagSet("unsupervised", synopsis, "", "-dataset MUTAG,PROTEINS -data DIR -seeds 3",
 		"-dataset NCI1 -data DIR -method infonce,specmatch -beta auto:0.2")
 	x.Register(flags, method.Unsupervised)

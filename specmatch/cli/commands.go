@@ -49,24 +49,34 @@ func (all Commands) Run(
 		_, err := io.WriteString(stdout, all.completion(program))
 		return err
 	}
-	i := slices.IndexFunc(all, func(c Command) bool { return c.Name == name })
-	if i < 0 {
-		return Usagef("unknown command %q: want one of %s", name, strings.Join(all.names(), ", "))
+	c, err := all.find(name)
+	if err != nil {
+		return err
 	}
-	flags, act := all[i].flags(program)
+	flags, act := c.flags(program)
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}
 	return act(ctx, stdout, stderr)
 }
 
+// find returns the command of a name.
+func (all Commands) find(name string) (c Command, err error) {
+	for _, c := range all {
+		if c.Name == name {
+			return c, nil
+		}
+	}
+	return c, Usagef("unknown command %q: want one of %s", name, strings.Join(all.names(), ", "))
+}
+
 // describe prints the flags of a command as JSON, a list of [Description].
 func (all Commands) describe(stdout io.Writer, command string) error {
-	i := slices.IndexFunc(all, func(c Command) bool { return c.Name == command })
-	if i < 0 {
-		return Usagef("flags %s: want a command: %s", command, strings.Join(all.names(), ", "))
+	c, err := all.find(command)
+	if err != nil {
+		return err
 	}
-	flags, _ := all[i].flags("")
+	flags, _ := c.flags("")
 	return json.NewEncoder(stdout).Encode(flags.Describe())
 }
 

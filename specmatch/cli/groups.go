@@ -82,7 +82,7 @@ func (d *Data) Read(ctx context.Context, stderr io.Writer) ([]*dataset.Dataset, 
 		return nil, Usagef("-data %s needs -dataset: it holds %s; without both, the embedded synthetic set is used",
 			d.Dir, cmp.Or(strings.Join(names, ", "), "no data sets"))
 	case d.Dir == "":
-		return nil, Usagef("-dataset needs -data: the folder with NAME.zip or NAME/ (experiments/datasets fetches them)")
+		return nil, Usagef("-dataset needs -data: the folder with NAME.zip or NAME/ (experiments/datasets fetches)")
 	}
 	var sets []*dataset.Dataset
 	for _, name := range d.Datasets {

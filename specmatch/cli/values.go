@@ -110,8 +110,7 @@ func (f *FlagSet) addRange(dir string, previous map[string]json.RawMessage, give
 	}
 	lo, hi := min(old.first, current.first), max(old.end(), current.end())
 	if max(old.first, current.first) > min(old.end(), current.end()) {
-		return Usagef("-%s %d -%s %d leaves a gap: the run in %s has the seeds %d to %d; "+
-			"want -%s %d -%s %d for all",
+		return Usagef("-%s %d -%s %d leaves a gap: the run in %s has the seeds %d to %d; want -%s %d -%s %d for all",
 			f.first, current.first, f.count, current.n, dir, old.first, old.end()-1, f.first, lo, f.count, hi-lo)
 	}
 	return errors.Join(f.Set(f.first, strconv.Itoa(lo)), f.Set(f.count, strconv.Itoa(hi-lo)))
@@ -152,14 +151,9 @@ func (f *FlagSet) setTo(fl *flag.Flag, elements []string) error {
 func (f *FlagSet) Compare(previous map[string]json.RawMessage, mayDiffer ...string) (err error) {
 	previous = f.renamed(previous)
 	current := f.All()
-	names := map[string]bool{}
-	for name := range previous {
-		names[name] = true
-	}
-	for name := range current {
-		names[name] = true
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	union := maps.Clone(current)
+	maps.Copy(union, previous)
+	for _, name := range slices.Sorted(maps.Keys(union)) {
 		old, recorded := previous[name]
 		v, ok := current[name]
 		switch r := f.roles[name]; {

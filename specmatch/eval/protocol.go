@@ -150,8 +150,7 @@ func Evaluate(
 	if p == Linear {
 		if data.Dim > maxColumns {
 			return nil, fmt.Errorf(
-				"eval: %d features; the linear solver keeps a matrix of all their pairs "+
-					"and takes up to %d",
+				"eval: %d features; the linear solver keeps a matrix of all their pairs and takes up to %d",
 				data.Dim, maxColumns,
 			)
 		}

@@ -297,7 +297,7 @@ func TestRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := train.Run(t.Context(), one, train.Options{Epochs: 1}, func(train.Progress) error { return nil }); err == nil || !strings.Contains(err.Error(), "nothing to learn from") {
+	if _, err := train.Run(t.Context(), one, train.Options{Epochs: 1}, func(train.Progress) error { return nil }); err == nil || !strings.Contains(err.Error(), "no batch had anything to learn from") {
 		t.Errorf("one graph: %v", err)
 	}
 	var none []*graph.Graph

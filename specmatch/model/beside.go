@@ -62,8 +62,7 @@ func (n Numbers) check() error {
 func (n *Numbers) accepts(graphs []*graph.Graph) error {
 	for i, g := range graphs {
 		if n != nil && len(g.Globals) != n.Size {
-			return fmt.Errorf("specmatch: graph %d has %d global numbers, but the model "+
-				"needs the %d of %q",
+			return fmt.Errorf("specmatch: graph %d has %d global numbers, but the model needs the %d of %q",
 				i, len(g.Globals), n.Size, n.Features)
 		}
 	}

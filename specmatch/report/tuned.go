@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -404,14 +405,15 @@ func rocOf(p, y []float64) plot.Panel {
 		tpr[i] /= max(positives, 1)
 		fpr[i] /= max(negatives, 1)
 	}
-	return plot.Lines{Axes: plot.Axes{
-		Title:  "ROC",
-		XLabel: "false positive rate",
-		YLabel: "true positive rate",
-	},
-		Series: []plot.Series{
-			line("model", fpr, tpr), line("baseline", []float64{0, 1}, []float64{0, 1}),
-		}}
+	return plot.Lines{
+		Axes:   plot.Axes{Title: "ROC", XLabel: "false positive rate", YLabel: "true positive rate"},
+		Series: []plot.Series{line("model", fpr, tpr), baseline(0, 1)},
+	}
+}
+
+// baseline returns the line of the baseline from x = 0 to 1.
+func baseline(left, right float64) plot.Series {
+	return line("baseline", []float64{0, 1}, []float64{left, right})
 }
 
 func precisionRecall(p, y []float64) plot.Panel {
@@ -422,14 +424,10 @@ func precisionRecall(p, y []float64) plot.Panel {
 		recall = append(recall, tp/max(positives, 1))
 	})
 	base := positives / float64(len(y))
-	return plot.Lines{Axes: plot.Axes{
-		Title:  "precision and recall",
-		XLabel: "recall",
-		YLabel: "precision",
-	},
-		Series: []plot.Series{
-			line("model", recall, precision), line("baseline", []float64{0, 1}, []float64{base, base}),
-		}}
+	return plot.Lines{
+		Axes:   plot.Axes{Title: "precision and recall", XLabel: "recall", YLabel: "precision"},
+		Series: []plot.Series{line("model", recall, precision), baseline(base, base)},
+	}
 }
 
 // deciles returns the mean of y with its standard error for each decile of x. ok is false if x has no
@@ -462,7 +460,7 @@ func calibration(p, y []float64, xLabel, yLabel string) plot.Panel {
 	if s, ok := deciles(p, y); ok || len(s.X) > 0 {
 		c.Series = append(c.Series, s)
 	}
-	c.Series = append(c.Series, line("baseline", []float64{0, 1}, []float64{0, 1}))
+	c.Series = append(c.Series, baseline(0, 1))
 	return c
 }
 
@@ -577,12 +575,7 @@ var placeInText = regexp.MustCompile(`^column \d+: `)
 
 func (t *tuned) command() string {
 	text := "specmatch finetune"
-	var flags []string
-	for name := range t.run.Flags {
-		flags = append(flags, name)
-	}
-	slices.Sort(flags)
-	for _, name := range flags {
+	for _, name := range slices.Sorted(maps.Keys(t.run.Flags)) {
 		v := strings.TrimSpace(show(t.run.Flags[name]))
 		switch {
 		case slices.Contains([]string{"", "none", "false", "0", "–"}, v) || name == "list" ||

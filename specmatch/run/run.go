@@ -160,8 +160,7 @@ func (d *Dir) open(o Options, config *config) error {
 	current := config.last()
 	if before.Build != current.Build || before.Machine != current.Machine ||
 		before.Engine != current.Engine {
-		d.Log.Warn("resumed by another build or on another machine: results may differ "+
-			"in the last digits",
+		d.Log.Warn("resumed by another build or on another machine: results may differ in the last digits",
 			"build", current.Build, "machine", current.Machine, "engine", current.Engine)
 	}
 	return files.WriteJSON(d.Join("config.json"), config)

@@ -258,7 +258,7 @@ func TestEnded(t *testing.T) {
 			t.Errorf("stop %d: %d more steps, %v: %s", stop, again.steps, err, d)
 		}
 		o.Epochs = 2
-		if _, err := run(t, t.Context(), newToy(), o); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("from after %d epochs, but the run is to have 2", len(want.Epochs))) {
+		if _, err := run(t, t.Context(), newToy(), o); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("has %d epochs, but the run has only 2", len(want.Epochs))) {
 			t.Errorf("fewer epochs: %v", err)
 		}
 	}

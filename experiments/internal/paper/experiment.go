@@ -1,10 +1,10 @@
-// Package paper holds what the paper's programs have in common: the flags and the run directory of
+// Package paper implements the common parts of the paper's programs: the flags and the run directory of
 // an experiment, the scores of trained encoders, fine-tuning, and curves.
 //
-// The mental model: a program fills an [Experiment] with its defaults, registers the flags and
-// calls [Experiment.Open]. A training without labels is a [training.Run]; [Experiment.Plan] opens
-// the run directory, and [Experiment.Add] turns runs into units that train and units that score.
-// [Finetuning] does the same for programs that fine-tune what they have pre-trained.
+// The mental model: a program fills an [Experiment] with its defaults, registers the flags and calls
+// [Experiment.Open]. A training without labels is a [training.Run]. [Experiment.Plan] opens the run
+// directory, and [Experiment.Add] turns runs into units that train and units that score. [Finetuning]
+// does the same for programs that fine-tune pre-trained encoders.
 package paper
 
 import (
@@ -23,8 +23,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch/setting"
 )
 
-// Experiment is what programs that train without labels have in common: the values of their flags,
-// and the run directory.
+// Experiment holds the flags and the run directory of a program that trains without labels.
 type Experiment struct {
 	Data     cli.Data
 	Methods  Methods
@@ -37,10 +36,19 @@ type Experiment struct {
 	Dir *run.Dir // of the plan
 }
 
-// Methods are the rows of a table, a flag -method.
+// Unsupervised returns an experiment with the usual data and recipe of the unsupervised regime.
+func Unsupervised(seeds int, s training.Settings) Experiment {
+	return Experiment{
+		Data:     cli.Data{NodeFeatures: dataset.FeaturesAuto},
+		Recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: seeds},
+		Settings: s,
+	}
+}
+
+// Methods holds the flag -method: the rows of a table.
 type Methods struct {
-	Names   []string // the default is all of the choices, if nil
-	Choices []string // what the experiment knows; not a flag
+	Names   []string // nil becomes all choices
+	Choices []string // the methods that the experiment offers; not a flag
 }
 
 // Register implements [cli.Group].
@@ -53,8 +61,8 @@ func (m *Methods) Register(f *cli.FlagSet) {
 	f.Grows("method")
 }
 
-// Register defines the flags of methods, and of what all experiments have. The settings that the
-// program sets itself have no flag.
+// Register defines the flags of all experiments and of the methods, except for settings that the program
+// sets itself.
 func (x *Experiment) Register(f *cli.FlagSet, r method.Regime, except ...setting.Setting) {
 	f.Add(&x.Data, &x.Methods, &x.Recipe, &x.Engine, &x.Output)
 	x.Settings.Register(f, r, x.Methods.Choices, func() []string { return x.Methods.Names }, except...)
@@ -118,9 +126,8 @@ func (x *Experiment) Runs(sets []*dataset.Dataset, methods []string) (runs []*tr
 	return runs
 }
 
-// Plan opens the run directory, which the caller closes, and returns a plan for it. If the machine
-// has not the memory for a run, or a run that is to be scored cannot be, there is an error and no
-// directory.
+// Plan opens the run directory, which the caller closes, and returns a plan for it. It returns an error,
+// and creates no directory, if the machine lacks the memory for a run, or if a run cannot be scored.
 func (x *Experiment) Plan(f *cli.FlagSet, runs []*training.Run, scored bool) (*run.Plan, error) {
 	if !f.Collecting() {
 		err := training.Fits(runs, x.Engine)
@@ -139,8 +146,8 @@ func (x *Experiment) Plan(f *cli.FlagSet, runs []*training.Run, scored bool) (*r
 	return run.NewPlan(x.Dir), nil
 }
 
-// Add adds the two halves of runs to a plan: each trains and leaves its model, and every model is
-// evaluated under every protocol. Scores are in the order of the runs, and of the protocols within.
+// Add adds two stages to a plan: the training of each run, and the evaluation of each model under every
+// protocol. Scores are in the order of runs, then of protocols.
 func (x *Experiment) Add(plan *run.Plan, runs []*training.Run) (*[]training.Trained, *[]eval.Score) {
 	var train []run.Unit[training.Trained]
 	var score []run.Unit[eval.Score]

@@ -35,25 +35,25 @@ func Title(name string) string {
 // Pretrains reports whether a row has a pre-training.
 func Pretrains(name string) bool { return name != None && name != Augmentation }
 
-// Finetuning is how to fine-tune: -finetune-epochs, -finetune-batch, -finetune-lr and -pretrained.
+// Finetuning holds the flags -finetune-epochs, -finetune-batch, -finetune-lr and -pretrained.
 type Finetuning struct {
 	Epochs int
-	Batch  int // 0 registers no flag: batches are those of pre-training
+	Batch  int // 0 registers no flag, and uses the batch size of pre-training
 	LR     float64
-	// Pretrained is the run directory whose pre-trained weights are fine-tuned; "" pre-trains.
+	// Pretrained is the run directory with the pre-trained weights; "" pre-trains here.
 	Pretrained string
 }
 
 // Register implements [cli.Group].
 func (r *Finetuning) Register(f *cli.FlagSet) {
-	cli.Var(f, &r.Epochs, "finetune-epochs", setting.Int(1), "`epochs` to fine-tune")
+	cli.Var(f, &r.Epochs, "finetune-epochs", setting.Int(1), "number of fine-tuning `epochs`")
 	if r.Batch > 0 {
-		cli.Var(f, &r.Batch, "finetune-batch", setting.Int(2), "graphs in a `batch` while fine-tuning")
+		cli.Var(f, &r.Batch, "finetune-batch", setting.Int(2), "batch `size` in fine-tuning")
 	}
-	cli.Var(f, &r.LR, "finetune-lr", setting.Positive, "learning `rate` of Adam while fine-tuning")
+	cli.Var(f, &r.LR, "finetune-lr", setting.Positive, "learning `rate` of Adam in fine-tuning")
 	cli.Var(f, &r.Pretrained, "pretrained", setting.Text,
-		"run `directory` to take the pre-trained weights from, as for other sets or label rates;\n"+
-			"none pre-trains")
+		"run `directory` with pre-trained weights, for example to fine-tune on other sets or label rates;\n"+
+			"by default the program pre-trains")
 }
 
 // PretrainsHere reports whether the pre-training of a row is part of this run.
@@ -61,8 +61,8 @@ func (r *Finetuning) PretrainsHere(name string) bool {
 	return Pretrains(name) && r.Pretrained == ""
 }
 
-// Check returns an error unless the directory of -pretrained, if it is given, has the weights of all
-// runs, trained with the same flags but for those that may differ.
+// Check returns an error if -pretrained is given and the directory lacks the weights of a run, or if they
+// were trained with other flags, except for those in mayDiffer.
 func (r *Finetuning) Check(f *cli.FlagSet, runs []*training.Run, mayDiffer ...string) error {
 	var weights []string
 	for _, run := range runs {
@@ -73,8 +73,8 @@ func (r *Finetuning) Check(f *cli.FlagSet, runs []*training.Run, mayDiffer ...st
 	return run.CheckPretrained(r.Pretrained, f, mayDiffer, weights)
 }
 
-// Load reads what the run has pre-trained, here or elsewhere, into its encoder; a row without a
-// pre-training keeps its initial weights.
+// Load reads the run's pre-trained weights, from this run or from -pretrained, into the encoder. A row
+// without pre-training keeps its initial weights.
 func (r *Finetuning) Load(run *training.Run, dir *run.Dir, e gnn.Encoder) error {
 	if !Pretrains(run.Method) {
 		return nil
@@ -82,8 +82,8 @@ func (r *Finetuning) Load(run *training.Run, dir *run.Dir, e gnn.Encoder) error 
 	return run.Load(cmp.Or(r.Pretrained, dir.Path), e)
 }
 
-// Unit returns the fine-tuning of a method under a name, after the unit that pre-trains it. The
-// learner is made when it runs, and continues from the checkpoint of a run that was interrupted.
+// Unit returns the unit that fine-tunes a method, after the unit that pre-trains it. The unit creates the
+// learner, and resumes from its checkpoint.
 func (r *Finetuning) Unit(
 	name, method, pretraining string,
 	e cli.Engine,

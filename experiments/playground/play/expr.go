@@ -220,8 +220,7 @@ func (c *compiler) variable(e ast.Expr) (int, error) {
 			if concat(f.Name) {
 				return c.call(f, e.Args, e)
 			}
-			return 0, c.fail(f.Pos(), fmt.Sprintf("%s is not a function; operators are "+
-				"called as in x.Sum()",
+			return 0, c.fail(f.Pos(), fmt.Sprintf("%s is not a function; operators are called as in x.Sum()",
 				f.Name))
 		}
 	case *ast.SelectorExpr:
@@ -406,8 +405,7 @@ func (p *Program) apply(k int, vars []*variable) (v *variable, err error) {
 	}
 	v = f.Call(arguments)[0].Interface().(*variable)
 	if v.Rows() > maxSide || v.Cols() > maxSide {
-		return nil, fail(fmt.Sprintf("%s gives a matrix [%d×%d]; here they have up to "+
-			"%d rows and columns",
+		return nil, fail(fmt.Sprintf("%s gives a matrix [%d×%d]; here they have up to %d rows and columns",
 			c.op, v.Rows(), v.Cols(), maxSide))
 	}
 	return v, nil

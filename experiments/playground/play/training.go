@@ -409,9 +409,8 @@ func (t *Training) Model() ([]byte, error) {
 // does: not if settings have changed on the way.
 func (t *Training) Command() (command string, same bool) {
 	s := t.settings
-	return fmt.Sprintf("go run ./experiments/unsupervised -method untrained,specmatch -seeds 1 "+
-			"-first-seed %d -batch %d -epochs %d -beta %v -kappa %v -percentile %v -tau %v -adjacency "+
-			"%s -protocol graphcl-c10",
+	return fmt.Sprintf("go run ./experiments/unsupervised -method untrained,specmatch -seeds 1 -first-seed %d "+
+			"-batch %d -epochs %d -beta %v -kappa %v -percentile %v -tau %v -adjacency %s -protocol graphcl-c10",
 			s.Seed, s.Batch, max(t.epoch, 1), s.Beta, s.Kappa, s.P, s.Tau, s.Adjacency), !t.changed &&
 			t.index == 0
 }

@@ -811,7 +811,7 @@ func TestSure(t *testing.T) {
 		if _, _, err := invoke(t.Context(), "predict -in m.csv -level 0.99 -out x.csv -model "+model); err == nil || !strings.Contains(err.Error(), "needs 99 validation records, and there are") {
 			t.Error(err)
 		}
-		if _, _, err := invoke(t.Context(), "predict -in m.csv -level 0.9 -out x.csv -model "+model+",x"); err == nil || !strings.Contains(err.Error(), "are for one model") {
+		if _, _, err := invoke(t.Context(), "predict -in m.csv -level 0.9 -out x.csv -model "+model+",x"); err == nil || !strings.Contains(err.Error(), "need a single -model") {
 			t.Error(err)
 		}
 	}
@@ -1034,7 +1034,7 @@ func TestMistakes(t *testing.T) {
 		{"predict -in m.csv -explain p.csv.partial -out p.csv -model x", "another output has that name", true},
 		{"finetune -in plain/rejected.csv -target y -out plain", "cannot write plain/rejected.csv: it is the input", true},
 		{"train -in plain/log.jsonl -out plain", "cannot write plain/log.jsonl: it is the input", true},
-		{"predict -in m.csv -out p.csv -model pretrained", "pretrained: is an encoder without a head", false},
+		{"predict -in m.csv -out p.csv -model pretrained", "pretrained: an encoder without a head cannot predict", false},
 		{"embed -in m.csv -out locked.npy", "locked.npy: another process is writing it", false},
 		{"embed -out v.npy -model " + chem, "-in is needed", true},
 		{"embed -in m.csv -model " + chem, "-out is needed", true},
@@ -1058,7 +1058,7 @@ func TestMistakes(t *testing.T) {
 		{"embed -in not.parquet -out v.npy", "not.parquet: ", false},
 		{"embed -in - -format parquet -out v.npy", "give its name", true},
 		{"embed -in m.csv -out v.npy -precision float16 -model " + chem, "float32 or float64", true},
-		{"predict -in m.csv -out p.csv -model " + chem, "encoder without a head", false},
+		{"predict -in m.csv -out p.csv -model " + chem, "an encoder without a head", false},
 		{"predict -in m.csv -out p.csv -model " + tuned + "," + other, "predict different things", true},
 		{"predict -in m.csv -out p.csv -model " + tuned + "," + tuned, "listed twice", true},
 		{"finetune -in m.csv", "-target is needed", true},

@@ -137,8 +137,7 @@ func (x *tuning) scores(results []outcome) (*scores, error) {
 		}
 		s.table.Footnotes = append(
 			s.table.Footnotes,
-			"n/a: undefined, since the targets of that test set are "+
-				"all equal or missing; means are over the other "+units,
+			"n/a: undefined, since the targets of that test set are all equal or missing; means are over the other "+units,
 		)
 	}
 	return s, nil
@@ -163,9 +162,8 @@ func (s *scores) newTable() *table.Table {
 		constant = "mean"
 	}
 	t := table.New(corner, table.Names(columns...)...)
-	t.Caption = fmt.Sprintf("%s: predictions of %s on the test set (%s), with the weights of the "+
-		"epoch that is best on the validation set; the baseline predicts the %s of "+
-		"the training set.",
+	t.Caption = fmt.Sprintf("%s: predictions of %s on the test set (%s), with the weights of the epoch that is best "+
+		"on the validation set; the baseline predicts the %s of the training set.",
 		x.examples.Set.Name, strings.Join(x.examples.Targets, ", "), x.splitFlags(), constant)
 	if s.metrics[0].Percent {
 		t.Footnotes = []string{"ROC-AUC, AP, accuracy and F1 in %"}

@@ -171,11 +171,10 @@ func (g *Grid) Differences(base string, methods ...string) *table.Table {
 	for _, protocol := range g.protocols {
 		g.addChance(t, base, protocol)
 	}
-	t.Caption = fmt.Sprintf("Difference to %s: mean in points ± its standard error over %s. %s For "+
-		"each seed both rows have the same folds, which is fair but hardly makes their difference "+
-		"more precise. The last rows: the standard deviation that chance alone gives the "+
-		"difference of two single runs, and the number of seeds at which 0.3 points would be two "+
-		"standard errors.",
+	t.Caption = fmt.Sprintf("Difference to %s: mean in points ± its standard error over %s. %s For each seed both "+
+		"rows have the same folds, which is fair but hardly makes their difference more precise. The last rows: the "+
+		"standard deviation that chance alone gives the difference of two single runs, and the number of seeds at "+
+		"which 0.3 points would be two standard errors.",
 		g.title(base), seedCount(differences[:len(columns)]), Corrected(n))
 	return t
 }
