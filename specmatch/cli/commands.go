@@ -28,9 +28,7 @@ type Commands []Command
 
 // Run runs the command at the beginning of args. Without arguments it prints an overview, with the
 // name of the program and its synopsis.
-func (all Commands) Run(
-	ctx context.Context, program, synopsis string, args []string, stdout, stderr io.Writer,
-) error {
+func (all Commands) Run(ctx context.Context, program, synopsis string, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 || slices.Contains([]string{"-h", "-help", "--help", "help"}, args[0]) {
 		_, err := io.WriteString(stdout, all.overview(program, synopsis))
 		return err

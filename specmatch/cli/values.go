@@ -52,9 +52,7 @@ func (f *FlagSet) GrowsRange(first, count string) {
 // merged is true, an earlier call has merged another run, and the present values come first. Errors
 // mention the run's name. Afterwards the run's flags count as given, so that the next run can add to
 // its lists and seeds.
-func (f *FlagSet) Merge(
-	name string, previous map[string]json.RawMessage, given map[string]bool, merged bool,
-) error {
+func (f *FlagSet) Merge(name string, previous map[string]json.RawMessage, given map[string]bool, merged bool) error {
 	previous = f.renamed(previous)
 	if err := f.addRange(name, previous, given); err != nil {
 		return err

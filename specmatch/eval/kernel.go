@@ -75,9 +75,7 @@ func rbf(ctx context.Context, data Data, workers int) (*kernels, error) {
 // equal rows then have distance exactly 0, and nothing is lost to cancellation
 // when the mean is large against the spread, as it is for sum-pooled graphs.
 // Every entry is one sum in the order of the features.
-func squaredDistances(
-	ctx context.Context, data Data, points []int, workers int,
-) (*kernel.Matrix, error) {
+func squaredDistances(ctx context.Context, data Data, points []int, workers int) (*kernel.Matrix, error) {
 	const block = 16
 	n := len(points)
 	t := kernel.NewMatrix(n)
@@ -113,9 +111,7 @@ type kernelMachine struct {
 	s      smo
 }
 
-func (m *kernelMachine) predict(
-	ctx context.Context, input int, p part, test []int, cs []float64,
-) ([][]int, error) {
+func (m *kernelMachine) predict(ctx context.Context, input int, p part, test []int, cs []float64) ([][]int, error) {
 	places := func(points []int) []int {
 		out := make([]int, len(points))
 		for t, i := range points {

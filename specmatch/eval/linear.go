@@ -27,9 +27,7 @@ type twoClass interface {
 // second alone.
 type oneVsRest struct{ twoClass }
 
-func (m oneVsRest) predict(
-	ctx context.Context, input int, p part, test []int, cs []float64,
-) ([][]int, error) {
+func (m oneVsRest) predict(ctx context.Context, input int, p part, test []int, cs []float64) ([][]int, error) {
 	m.load(input, p.train)
 	positive := p.class
 	if len(positive) == 2 {

@@ -129,9 +129,7 @@ func Check(y []int, folds int, opt Options) error {
 // order of the indices of Train only matters for the inner split.
 //
 // An error names the fold. When ctx is done, its error is returned.
-func Evaluate(
-	ctx context.Context, p Protocol, data Data, outer []dataset.Fold, opt Options,
-) (*Result, error) {
+func Evaluate(ctx context.Context, p Protocol, data Data, outer []dataset.Fold, opt Options) (*Result, error) {
 	if !slices.Contains(Protocols(), p) {
 		return nil, fmt.Errorf("eval: unknown protocol %q (have: %s, %s, %s)",
 			p, GraphCL, Linear, GraphCLC10)

@@ -52,9 +52,7 @@ type NodeMasking struct {
 
 // NewAtomMasking returns the task for molecules of some categories: which of 119 types did an
 // atom have? width is the width of the encoder's node embeddings.
-func NewAtomMasking(
-	be backend.Backend, c *feature.Set, e gnn.NodeEncoder, width int, rng *rand.Rand,
-) *NodeMasking {
+func NewAtomMasking(be backend.Backend, c *feature.Set, e gnn.NodeEncoder, width int, rng *rand.Rand) *NodeMasking {
 	const classes = feature.AtomTypes - 1
 	return &NodeMasking{
 		NodeEncoder: e,
@@ -87,9 +85,7 @@ func (m *NodeMasking) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *au
 	if len(nodes) == 0 {
 		return nil
 	}
-	return nn.CrossEntropy(
-		m.Output.Forward(m.Nodes(gnn.NewBatch(t, b), nn.Train).GatherRows(nodes)), classes,
-	)
+	return nn.CrossEntropy(m.Output.Forward(m.Nodes(gnn.NewBatch(t, b), nn.Train).GatherRows(nodes)), classes)
 }
 
 // Parameters returns the encoder's and the output's.

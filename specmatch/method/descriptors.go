@@ -84,9 +84,7 @@ type Prediction struct {
 func NewPrediction(be backend.Backend, e gnn.Encoder, targets []*Targets, rng *rand.Rand) *Prediction {
 	p := &Prediction{Encoder: e, Targets: targets}
 	for k, t := range targets {
-		l := nn.NewLinear(
-			be, fmt.Sprintf("pretext.outputs.%d", k), e.Width(), len(t.mean), nn.KaimingUniform, rng,
-		)
+		l := nn.NewLinear(be, fmt.Sprintf("pretext.outputs.%d", k), e.Width(), len(t.mean), nn.KaimingUniform, rng)
 		l.ResetBias(be, rng)
 		p.Outputs = append(p.Outputs, l)
 	}
@@ -98,9 +96,7 @@ func (p *Prediction) Loss(b *graph.Batch, samples []int, t *autodiff.Tape) *auto
 	h := p.Forward(gnn.NewBatch(t, b), nn.Train)
 	var losses []*autodiff.Var
 	for k, targets := range p.Targets {
-		d := p.Outputs[k].Forward(h).Sub(t.Matrix(
-			len(samples), len(targets.mean), targets.rows(samples),
-		))
+		d := p.Outputs[k].Forward(h).Sub(t.Matrix(len(samples), len(targets.mean), targets.rows(samples)))
 		beyond := d.Abs().Shift(-1).ReLU()
 		losses = append(losses, d.Square().Sub(beyond.Square()).Mean().Scale(0.5))
 	}

@@ -51,20 +51,16 @@ type FeatureMasking struct {
 
 // NewFeatureMasking returns the task with the shares of GraphMAE's recipe for MUTAG, 0.75
 // and 0.1. width is that of the encoder's node embeddings, features that of its input.
-func NewFeatureMasking(
-	be backend.Backend, e gnn.NodeEncoder, width, features int, rng *rand.Rand,
-) *FeatureMasking {
+func NewFeatureMasking(be backend.Backend, e gnn.NodeEncoder, width, features int, rng *rand.Rand) *FeatureMasking {
 	bridge := nn.NewLinear(be, "pretext.bridge", width, width, nn.XavierUniform, rng)
 	bridge.B = nil
 	return &FeatureMasking{
 		NodeEncoder: e,
 		Token:       autodiff.NewParam(be, "pretext.token", 1, features, make([]float64, features)),
 		Bridge:      bridge,
-		Decoder: gnn.NewGINConv(
-			be, "pretext.decoder", width, width, features, nn.XavierUniform, rng,
-		),
-		Share:   0.75,
-		Replace: 0.1,
+		Decoder:     gnn.NewGINConv(be, "pretext.decoder", width, width, features, nn.XavierUniform, rng),
+		Share:       0.75,
+		Replace:     0.1,
 	}
 }
 
@@ -98,9 +94,7 @@ func (m *FeatureMasking) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) 
 	}
 	batch := gnn.NewBatch(t, b)
 	x := batch.Features()
-	shown := x.GatherRows(source).MulCol(t.Matrix(n, 1, unmasked)).Add(t.Matrix(n, 1, hides).MatMul(
-		t.Param(m.Token),
-	))
+	shown := x.GatherRows(source).MulCol(t.Matrix(n, 1, unmasked)).Add(t.Matrix(n, 1, hides).MatMul(t.Param(m.Token)))
 	batch.SetFeatures(shown)
 	h := m.Bridge.Forward(m.Nodes(batch, nn.Train)).MulCol(t.Matrix(n, 1, visible))
 	guess := m.Decoder.Forward(batch, h).GatherRows(hidden).L2Normalize()

@@ -73,9 +73,7 @@ func (m *InfoGraph) Loss(b *graph.Batch, t *autodiff.Tape, _ *rand.Rand) *autodi
 	}
 	batch := gnn.NewBatch(t, b)
 	x := m.Nodes(batch, nn.Train)
-	return jensenShannon(
-		m.Local.Forward(x), m.Global.Forward(m.Readout(batch, x, nn.Train)), batch.GraphPtr,
-	)
+	return jensenShannon(m.Local.Forward(x), m.Global.Forward(m.Readout(batch, x, nn.Train)), batch.GraphPtr)
 }
 
 // jensenShannon is the loss of local [N×D] and global [B×D] vectors, the rows

@@ -22,9 +22,7 @@ var infomax = &Method{
 	Recipe:  map[Regime]Recipe{Transfer: {Epochs: 100}},
 	new: func(s Setup) (*Learner, error) {
 		if s.Regime == SemiSupervised {
-			return newInfoGraph(s, func(
-				be backend.Backend, name string, width int, rng *rand.Rand,
-			) block {
+			return newInfoGraph(s, func(be backend.Backend, name string, width int, rng *rand.Rand) block {
 				return nn.NewMLP(be, name, []int{width, width, width}, nn.XavierUniform, rng)
 			})
 		}

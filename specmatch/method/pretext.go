@@ -46,9 +46,7 @@ func buffers(modules ...nn.Module) (list []*nn.Buffer) {
 
 // newPretext returns the learner of a task on graphs as they are. The task draws
 // the weights that it adds after those of the encoder.
-func newPretext(
-	s Setup, newTask func(s Setup, e gnn.Encoder, rng *rand.Rand) (Task, error),
-) (*Learner, error) {
+func newPretext(s Setup, newTask func(s Setup, e gnn.Encoder, rng *rand.Rand) (Task, error)) (*Learner, error) {
 	e, rng, err := s.NewEncoder()
 	if err != nil {
 		return nil, err

@@ -52,9 +52,7 @@ type ArcMasking struct {
 }
 
 // NewArcMasking returns the task that hides half of the arcs. width is that of one layer.
-func NewArcMasking(
-	be backend.Backend, e gnn.NodeEncoder, layers, width int, rng *rand.Rand,
-) *ArcMasking {
+func NewArcMasking(be backend.Backend, e gnn.NodeEncoder, layers, width int, rng *rand.Rand) *ArcMasking {
 	d := nn.NewMLP(be, "pretext.decoder", []int{layers * layers * width, 128, 1}, nn.XavierUniform, rng)
 	return &ArcMasking{
 		NodeEncoder: e,

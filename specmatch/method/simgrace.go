@@ -97,9 +97,7 @@ func (g *perturbed) Step(b train.Batch) (train.Metrics, error) {
 	}
 	return g.Minimize(func() *autodiff.Var {
 		batch := gnn.NewBatch(g.Tape, b.Graphs)
-		return g.compare(batch, g.noisy(
-			batch, random.Stream(g.seed, purposeTask, b.Epoch, b.Index+1).NormFloat64,
-		))
+		return g.compare(batch, g.noisy(batch, random.Stream(g.seed, purposeTask, b.Epoch, b.Index+1).NormFloat64))
 	})
 }
 

@@ -64,9 +64,7 @@ func newTaught(s Setup) (*taught, error) {
 }
 
 // taughtBy returns the learner of a setup with a term.
-func taughtBy(
-	s Setup, term func(u1, u2, t *autodiff.Var, samples []int) *autodiff.Var,
-) (*Learner, error) {
+func taughtBy(s Setup, term func(u1, u2, t *autodiff.Var, samples []int) *autodiff.Var) (*Learner, error) {
 	l, err := newTaught(s)
 	if err != nil {
 		return nil, err

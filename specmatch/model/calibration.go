@@ -124,9 +124,7 @@ func (c *Calibration) Quantile(task int, level float64) (float64, error) {
 // row-major with the names of the columns: the ends of an interval, NAME_low and NAME_high, in the
 // unit of the targets; or 1 for each class, or answer of a binary task, that is in the set, and 0
 // for the others.
-func (h Head) Sets(
-	c *Calibration, level float64, predicted []float64,
-) (columns []string, rows []float64, err error) {
+func (h Head) Sets(c *Calibration, level float64, predicted []float64) (columns []string, rows []float64, err error) {
 	tasks := h.Outputs
 	if h.Kind == Classes {
 		tasks = 1

@@ -22,9 +22,7 @@ import (
 func (m *Trained) Explain(ctx context.Context, g *graph.Graph) (values []float64, err error) {
 	defer backend.Recover(&err)
 	if m.Head == nil {
-		return nil, errors.New(
-			"specmatch: the model is an encoder without a head: it predicts nothing to explain",
-		)
+		return nil, errors.New("specmatch: the model is an encoder without a head: it predicts nothing to explain")
 	}
 	h := *m.Card.Head
 	n := g.Nodes()

@@ -114,9 +114,7 @@ func NewPredictorBeside(e gnn.Encoder, h Head, n *Numbers, dropout float64, rng 
 
 // addHead adds the head that the card describes.
 func (m *Trained) addHead(be backend.Backend, dropout float64, rng *rand.Rand) {
-	m.Head = nn.NewLinear(
-		be, predictor, m.Card.headWidth(m.Width()), m.Card.Head.Outputs, nn.KaimingUniform, rng,
-	)
+	m.Head = nn.NewLinear(be, predictor, m.Card.headWidth(m.Width()), m.Card.Head.Outputs, nn.KaimingUniform, rng)
 	m.Head.ResetBias(be, rng)
 	if n := m.Card.Beside; n != nil {
 		m.Beside = newBeside(be, *n, m.Card.Head.Outputs, dropout, rng)

@@ -384,9 +384,7 @@ func (m *Trained) Remembering(bytes int) *Trained {
 func (m *Trained) Predict(ctx context.Context, graphs []*graph.Graph) (y []float64, err error) {
 	defer backend.Recover(&err)
 	if m.Head == nil {
-		return nil, errors.New(
-			"specmatch: the model is an encoder without a head: it can embed, but not predict",
-		)
+		return nil, errors.New("specmatch: the model is an encoder without a head: it can embed, but not predict")
 	}
 	h, err := m.Embed(ctx, graphs)
 	if err != nil {
@@ -488,9 +486,7 @@ func loadEncoder(f *nn.File, e gnn.Encoder) error {
 		return err
 	}
 	f = f.Without(predictor + ".").Without(beside + ".")
-	if slices.ContainsFunc(
-		f.Names(), func(name string) bool { return strings.HasPrefix(name, encoderPrefix) },
-	) {
+	if slices.ContainsFunc(f.Names(), func(name string) bool { return strings.HasPrefix(name, encoderPrefix) }) {
 		return f.Without("proj_head.").Load(e)
 	}
 	return newState(&Trained{Encoder: e}).load(f)

@@ -178,9 +178,7 @@ func (p panel) measure() string {
 }
 
 func (p panel) percent() bool {
-	return slices.Contains(
-		[]string{"accuracy", "roc-auc", "roc_auc", "average_precision", "f1"}, p.measure(),
-	)
+	return slices.Contains([]string{"accuracy", "roc-auc", "roc_auc", "average_precision", "f1"}, p.measure())
 }
 
 func (p panel) decimals() int {
@@ -462,9 +460,7 @@ func names[V any](runs []*run.Run, get func(r *run.Run) map[string]V) []string {
 
 func (c *collection) cost() []block {
 	t := table.New("method",
-		table.Names(
-			"data set", "epochs", "seeds", "seconds per seed", "graphs/s in training", "hours",
-		)...)
+		table.Names("data set", "epochs", "seeds", "seconds per seed", "graphs/s in training", "hours")...)
 	total := 0.0
 	for i, r := range c.runs {
 		for _, u := range r.Units {

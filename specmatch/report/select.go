@@ -31,9 +31,7 @@ func (c *collection) choose(p *panel, oracle bool) {
 			r.label = method.Title(m) + ", chosen per fold"
 			p.results = append(p.results, r)
 		}
-		if best := slices.MaxFunc(
-			cells, func(a, b result) int { return cmp.Compare(a.Mean, b.Mean) },
-		); oracle {
+		if best := slices.MaxFunc(cells, func(a, b result) int { return cmp.Compare(a.Mean, b.Mean) }); oracle {
 			best.label = fmt.Sprintf("%s, oracle: best of %d on the test folds",
 				method.Title(m), len(cells))
 			best.run = chosen

@@ -53,9 +53,7 @@ type Dir struct {
 
 // Start calls [Open] with the flags of an experiment. It opens the engine once, so that a wrong
 // one is reported before anything runs. With -list it creates nothing.
-func Start(
-	experiment string, f *cli.FlagSet, datasets []string, r cli.Recipe, e cli.Engine, o Output,
-) (*Dir, error) {
+func Start(experiment string, f *cli.FlagSet, datasets []string, r cli.Recipe, e cli.Engine, o Output) (*Dir, error) {
 	be, err := e.Open()
 	if err != nil {
 		return nil, err
@@ -147,9 +145,7 @@ func (d *Dir) open(o Options, config *config) error {
 		return err
 	}
 	d.Log = slog.New(handler(d.log))
-	if err := errors.Join(
-		d.journal.open(d.Join("done.jsonl")), d.metrics.open(d.Join("metrics.csv")),
-	); err != nil {
+	if err := errors.Join(d.journal.open(d.Join("done.jsonl")), d.metrics.open(d.Join("metrics.csv"))); err != nil {
 		return err
 	}
 	d.Log.Info("start", "dir", d.Path, "resumed", d.Resumed, "done", len(d.journal.done))
@@ -268,10 +264,7 @@ func directory(o Options, now time.Time) (string, error) {
 func notAnother(path string) error {
 	for _, name := range []string{"done.jsonl", "metrics.csv", "results.json"} {
 		if _, err := os.Stat(filepath.Join(path, name)); err == nil {
-			return fmt.Errorf(
-				"%s holds a %s but no config.json, so it cannot be resumed; give a new -out",
-				path, name,
-			)
+			return fmt.Errorf("%s holds a %s but no config.json, so it cannot be resumed; give a new -out", path, name)
 		}
 	}
 	return nil

@@ -29,9 +29,7 @@ func ParseBeta(s string) (Beta, error) {
 	} else if weight, err := setting.Float(0, math.MaxFloat64)(s); err == nil {
 		return Beta{Weight: weight}, nil
 	}
-	return Beta{}, errors.New(
-		"want a number of at least 0, or auto:R with R above 0, such as 1 or auto:0.2",
-	)
+	return Beta{}, errors.New("want a number of at least 0, or auto:R with R above 0, such as 1 or auto:0.2")
 }
 
 // String is the inverse of [ParseBeta].

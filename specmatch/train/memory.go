@@ -35,9 +35,7 @@ func MemoryFits(purpose string, need float64) error {
 
 // Fits returns an error unless the named engine can train an encoder on mini-batches of graphs in two
 // views. For engines with their own memory it checks only the architecture.
-func Fits(
-	engine string, p tensor.Precision, a gnn.Architecture, graphs []*graph.Graph, batch int,
-) error {
+func Fits(engine string, p tensor.Precision, a gnn.Architecture, graphs []*graph.Graph, batch int) error {
 	if err := a.Check(); err != nil {
 		return err
 	}

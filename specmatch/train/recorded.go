@@ -62,13 +62,9 @@ func (m *Minimizer) Records() bool {
 // NewRecorded returns a Recorded of losses that depend on a batch alone, of which the
 // encoder reads what reads says; computing them must not involve the host. It is an error
 // if it does, by what the encoder reads or because it steers β within the step.
-func NewRecorded(
-	m *Minimizer, reads gnn.Reads, losses func(b *gnn.Batch, aux bool) Losses,
-) (*Recorded, error) {
+func NewRecorded(m *Minimizer, reads gnn.Reads, losses func(b *gnn.Batch, aux bool) Losses) (*Recorded, error) {
 	if reads.Host {
-		return nil, errors.New(
-			"train: a step of an encoder in which the host has a part cannot be recorded",
-		)
+		return nil, errors.New("train: a step of an encoder in which the host has a part cannot be recorded")
 	}
 	if m.Beta.Ratio > 0 {
 		return nil, errors.New("train: a step with a steered β (-beta auto) cannot be recorded: the " +

@@ -26,10 +26,10 @@ import (
 // outcome is the result of a fit. Its fields are the keys of the run's journal.
 type outcome struct {
 	finetune.Result
-	Test      []train.Metrics     // of each task, with the weights that are kept
+	Test      []train.Metrics     // of each task, with the selected weights
 	Baseline  []train.Metrics     // of the mean or the class frequencies of the training set
 	Confusion [][][]float64       // [task][true][predicted]; nil for regression
-	Coverage  []finetune.Coverage // of each task at level; nil if too few records validate
+	Coverage  []finetune.Coverage // of each task at level; nil if there are too few validation records
 	Parts     [3]int              // sizes of the training, validation and test sets
 	Shared    [2]int              // validation and test records that also occur in the training set
 	Worst     []report.Case       // the worst predictions of the test set
@@ -46,7 +46,7 @@ func (o *outcome) Check() error {
 // division is one split of the records, by a seed or, if fold is not 0, a fold of cross-validation.
 type division struct{ seed, fold int }
 
-// divisions returns the splits that the flags ask for.
+// divisions returns the splits that the flags request.
 func (x *tuning) divisions() (list []division) {
 	for s := range x.recipe.Seeds {
 		for f := range max(x.Folds, 1) {
@@ -83,7 +83,7 @@ func (x *tuning) split(d division) (dataset.Split, error) {
 	return x.examples.Fold(uint64(d.seed), d.fold-1, x.Folds)
 }
 
-// checkSplits tries all divisions, and notes what the metrics do not tell: bounds, copies across parts, and
+// checkSplits tries all splits, and notes what metrics do not show: bounds, copies across the sets, and
 // records that contradict each other.
 func (x *tuning) checkSplits(stderr io.Writer) error {
 	var valid, test []string
@@ -106,10 +106,7 @@ func (x *tuning) checkSplits(stderr io.Writer) error {
 			x.examples.Content, strings.Join(test, ", "), strings.Join(valid, ", ")))
 	}
 	if bounds > 0 {
-		x.notes = append(x.notes, fmt.Sprintf(
-			"%d targets of the test sets are bounds, which metrics skip",
-			bounds,
-		))
+		x.notes = append(x.notes, fmt.Sprintf("%d targets of the test sets are bounds, which metrics skip", bounds))
 	}
 	x.notes = append(x.notes, x.examples.Replicates()...)
 	for _, note := range x.notes {
@@ -118,7 +115,7 @@ func (x *tuning) checkSplits(stderr io.Writer) error {
 	return nil
 }
 
-// estimate says how long the unfinished fits may take, from a few steps of one of them.
+// estimate prints an upper bound on the time of the unfinished fits, from a few steps of one of them.
 func (x *tuning) estimate(ctx context.Context, stderr io.Writer) error {
 	left := slices.DeleteFunc(x.divisions(), func(d division) bool {
 		return x.dir.Done(d.unit()) || !x.output.Shard.Has(0)
@@ -152,7 +149,7 @@ func (x *tuning) estimate(ctx context.Context, stderr io.Writer) error {
 	if steps == 0 {
 		return ctx.Err()
 	}
-	// A step is a forward pass and a backward pass of twice its cost; evaluation is a forward pass.
+	// A step costs three forward passes, since the backward pass costs two; evaluation costs one.
 	evaluated := float64(len(split.Valid) + len(split.Test))
 	passes := float64(len(split.Train)) + evaluated/3
 	batch := float64(min(x.recipe.Batch, len(split.Train)))
@@ -177,10 +174,8 @@ func roundDuration(seconds float64) time.Duration {
 	return d.Round(time.Second / 10)
 }
 
-// newLearner returns an unfitted model for a division on an engine, the division, and the learner.
-func (x *tuning) newLearner(
-	be backend.Backend, d division,
-) (*model.Trained, dataset.Split, *finetune.Learner, error) {
+// newLearner returns an untrained model on an engine, the split of a division, and the model's learner.
+func (x *tuning) newLearner(be backend.Backend, d division) (*model.Trained, dataset.Split, *finetune.Learner, error) {
 	split, err := x.split(d)
 	if err != nil {
 		return nil, split, nil, err

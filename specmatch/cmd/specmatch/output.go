@@ -119,9 +119,7 @@ var runFiles = []string{
 }
 
 // write applies a model to the input, and writes a row per record.
-func (o *output) write(
-	ctx context.Context, label string, models []apply.Model, stdout, stderr io.Writer,
-) error {
+func (o *output) write(ctx context.Context, label string, models []apply.Model, stdout, stderr io.Writer) error {
 	m := models[0]
 	// The engine holds most of the heap and reuses it for the next batch. Letting as much garbage
 	// pile up would double the memory and gain nothing.

@@ -16,18 +16,18 @@ import (
 	"github.com/specmatch/specmatch/specmatch/model"
 )
 
-// scorer compares the predictions that are written with observed targets.
+// scorer compares predictions with observed targets.
 type scorer struct {
 	file      string
 	head      model.Head
 	targets   []string
 	predicted []float64 // [n×Outputs]
 	observed  []float64 // [n×len(targets)]; NaN where a target is missing
-	err       error     // about the first value that is no target
+	err       error     // for the first invalid target
 }
 
-// newScorer makes the output compare predictions with the columns of -target, or with the model's own targets
-// if the file has them. It returns nil if there is nothing to compare with.
+// newScorer returns a scorer for the columns of -target, or for the model's own targets if the file has
+// them, and connects it to the output. It returns nil if there are no targets.
 func (x *prediction) newScorer(ctx context.Context, h model.Head) (*scorer, error) {
 	targets := x.Targets
 	if n := max(len(h.Tasks), 1); targets != nil && len(targets) != n {
@@ -51,8 +51,8 @@ func (x *prediction) newScorer(ctx context.Context, h model.Head) (*scorer, erro
 	return s, nil
 }
 
-// hasFields reports whether the first usable record of the file has a value in one of the fields. It leaves
-// errors of the file to the next reader.
+// hasFields reports whether the first usable record of the file has a value in one of the fields. It
+// ignores errors of the file, which the next reader reports.
 func (file *input) hasFields(ctx context.Context, fields []string) (found bool) {
 	options, err := file.options()
 	if err != nil {
@@ -75,10 +75,10 @@ func (file *input) hasFields(ctx context.Context, fields []string) (found bool) 
 	return found
 }
 
-// errFound ends a reading whose first record is enough.
+// errFound ends the reading of a file after its first record.
 var errFound = errors.New("found")
 
-// add notes the predictions and targets of a batch.
+// add stores the predictions and targets of a batch.
 func (s *scorer) add(b apply.Batch) {
 	for r, row := range b.Rows() {
 		s.predicted = append(s.predicted, row[:s.head.Outputs]...)
@@ -88,7 +88,7 @@ func (s *scorer) add(b apply.Batch) {
 			if err != nil {
 				y = math.NaN()
 				if s.err == nil {
-					s.err = fmt.Errorf("%s:%d: column %s: %w; the metrics leave it out",
+					s.err = fmt.Errorf("%s:%d: column %s: %w; the metrics skip it",
 						s.file, r.Line, s.targets[k], err)
 				}
 			}
@@ -97,10 +97,10 @@ func (s *scorer) add(b apply.Batch) {
 	}
 }
 
-// write writes a line of metrics for each target. Records that an earlier start wrote are not among them.
+// write writes a line of metrics for each target. They do not cover records of an earlier start.
 func (s *scorer) write(w io.Writer, resumed int) error {
 	if resumed > 0 {
-		fmt.Fprintf(w, "metrics leave out the %d records of an earlier start\n", resumed)
+		fmt.Fprintf(w, "metrics skip the %d records of an earlier start\n", resumed)
 	}
 	finetune.Settle(s.head, s.predicted)
 	for task, values := range finetune.Score(s.head, s.predicted, s.observed) {

@@ -137,7 +137,7 @@ func (x *tuning) scores(results []outcome) (*scores, error) {
 		}
 		s.table.Footnotes = append(
 			s.table.Footnotes,
-			"n/a: undefined, since the targets of that test set are all equal or missing; means are over the other "+units,
+			"n/a: undefined, because all targets of the test set are equal or missing; means skip such "+units,
 		)
 	}
 	return s, nil
@@ -223,9 +223,7 @@ func (s *scores) add(target, suffix string, value func(tasks []train.Metrics, me
 		means = append(means, s.addRow(string(s.x.examples.Kind), name, values))
 		baselines = append(baselines, s.addRow(baseline, name, constants))
 		if s.ensemble != nil {
-			ensembles = append(ensembles, s.addRow(ensembled, name, []float64{value(
-				s.ensemble, metric.Name,
-			)}))
+			ensembles = append(ensembles, s.addRow(ensembled, name, []float64{value(s.ensemble, metric.Name)}))
 		}
 	}
 	for i, d := range s.x.divisions() {

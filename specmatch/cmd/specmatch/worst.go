@@ -16,7 +16,7 @@ import (
 // worstShown is how many of the worst predictions a report shows.
 const worstShown = 10
 
-// worst returns the predictions with the largest errors, and what a report draws of them.
+// worst returns the predictions with the largest errors, with drawings for the report.
 func (x *tuning) worst(
 	ctx context.Context, m *model.Trained, predictions finetune.Predictions,
 ) (cases []report.Case, err error) {
@@ -63,7 +63,7 @@ func (x *tuning) worst(
 // bondOrders are the orders of bonds in a drawing; 1 for other bonds.
 var bondOrders = map[molecule.BondType]int{molecule.Double: 2, molecule.Triple: 3, molecule.Aromatic: 4}
 
-// draw notes the atoms and bonds of a molecule, or the edges of another graph.
+// draw adds the atoms and bonds of a molecule, or the edges of a graph, to a case.
 func (x *tuning) draw(c *report.Case, g *graph.Graph) {
 	parser := molecule.Parser{Standard: x.examples.Set.Standard}
 	mol, err := parser.Parse(c.SMILES)

@@ -206,9 +206,7 @@ func (d *descent) advance(loss float64, g []float64) bool {
 
 // evaluate returns the mean loss + ½·strength·‖w‖² and its gradient at the weights that each
 // descent tries. Sums are in float64, products with the vectors in float32.
-func (p *problem) evaluate(
-	active []*descent, strength float64,
-) (losses []float64, gradients [][]float64) {
+func (p *problem) evaluate(active []*descent, strength float64) (losses []float64, gradients [][]float64) {
 	dim := p.x.dim
 	a := len(active)
 	w := make([]float32, dim*a)

@@ -114,10 +114,7 @@ func (m *matrix) back(lo, hi int, s []float32, tasks int, g []float32) {
 			blas32.Vector{N: m.dim, Inc: 1, Data: g},
 		)
 	default:
-		m.blas.Sgemm(
-			blas.Trans, blas.NoTrans, m.dim, tasks, hi-lo, 1, m.dense[lo*m.dim:], m.dim, s, tasks,
-			1, g, tasks,
-		)
+		m.blas.Sgemm(blas.Trans, blas.NoTrans, m.dim, tasks, hi-lo, 1, m.dense[lo*m.dim:], m.dim, s, tasks, 1, g, tasks)
 	}
 }
 

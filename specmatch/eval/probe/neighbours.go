@@ -17,9 +17,7 @@ const (
 
 // Near returns, for each of rows, the k rows of among that are most similar to it, the most similar
 // first, and the first of equals. A row is not its own neighbour.
-func Near(
-	ctx context.Context, x []float32, dim int, among, rows []int, k int, measure Similarity,
-) ([][]int, error) {
+func Near(ctx context.Context, x []float32, dim int, among, rows []int, k int, measure Similarity) ([][]int, error) {
 	m := newMatrix(x, dim, among)
 	size, _ := m.squares()
 	const block = 64 // rows at a time
@@ -75,9 +73,7 @@ func Near(
 
 // Neighbours returns predictions [rows×Tasks]: the mean of the known targets of the k nearest
 // training rows, 0 if none is known.
-func Neighbours(
-	ctx context.Context, d Data, train, rows []int, k int, measure Similarity,
-) ([]float64, error) {
+func Neighbours(ctx context.Context, d Data, train, rows []int, k int, measure Similarity) ([]float64, error) {
 	if err := d.check(); err != nil {
 		return nil, err
 	}

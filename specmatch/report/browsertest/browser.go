@@ -78,9 +78,7 @@ func Start(t *testing.T) *Browser {
 	var target struct{ TargetID string }
 	b.Call("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
 	var attached struct{ SessionID string }
-	b.Call(
-		"Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached,
-	)
+	b.Call("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
 	b.session = attached.SessionID
 	for _, domain := range []string{"Page", "Network", "Runtime"} {
 		b.Call(domain+".enable", nil, nil)

@@ -149,9 +149,7 @@ func Shares(t *testing.T, n, kills int, args ...string) {
 		wg.Go(func() {
 			rng := rand.New(rand.NewPCG(uint64(i), 1))
 			for died := 0; ; {
-				c := command(t, append(
-					slices.Clone(args), "-out", shared, "-shard", fmt.Sprintf("%d/%d", i, n),
-				))
+				c := command(t, append(slices.Clone(args), "-out", shared, "-shard", fmt.Sprintf("%d/%d", i, n)))
 				var output bytes.Buffer
 				c.Stdout = &output
 				c.Stderr = &output

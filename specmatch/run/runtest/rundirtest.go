@@ -240,9 +240,7 @@ func oddSets(t testing.TB) (dir string, said map[string]string) {
 			"graphs without nodes\n",
 		"finger.jsonl": "finger.jsonl: 20 graphs, 2 classes; features of nodes: none, all are alike; " +
 			"left out: 4 graphs without nodes\n",
-		"MSRC": "MSRC: a class has fewer graphs than there are folds, class 0 only 1 for 10 folds: " +
-			"not every fold tests it, or trains on it\n",
-		"FIRST": "FIRST: a class has fewer graphs than there are folds, class 0 only 3 for 10 " +
-			"folds: not every fold tests it, or trains on it\n",
+		"MSRC":  "MSRC: class 0 has only 1 graphs for 10 folds: some folds lack it in training or test",
+		"FIRST": "FIRST: class 0 has only 3 graphs for 10 folds: some folds lack it in training or test",
 	}
 }

@@ -64,9 +64,7 @@ func (s *Sweep) Submit(stdout io.Writer, tasks []Task, o Slurm, command []string
 	if err != nil {
 		return err
 	}
-	gather, err := sbatch(
-		"--dependency=afterok:"+array, "--kill-on-invalid-dep=yes", filepath.Join(dir, "gather.sh"),
-	)
+	gather, err := sbatch("--dependency=afterok:"+array, "--kill-on-invalid-dep=yes", filepath.Join(dir, "gather.sh"))
 	if err != nil {
 		return err
 	}
@@ -91,9 +89,7 @@ func (s *Sweep) writeScripts(dir, folder string, tasks []Task, o Slurm, command 
 	}
 	gather.WriteString(quote(command) + "\n")
 	logs := strings.ReplaceAll(dir, "%", "%%") + string(filepath.Separator)
-	array := o.header(
-		"sweep", folder, logs+"%a.log", fmt.Sprintf("--array=0-%d", len(tasks)-1),
-	)
+	array := o.header("sweep", folder, logs+"%a.log", fmt.Sprintf("--array=0-%d", len(tasks)-1))
 	// exec lets signals reach the program, which then saves its state.
 	array += "eval \"exec $(sed -n \"$((SLURM_ARRAY_TASK_ID + 1))p\" " +
 		quote([]string{filepath.Join(dir, "tasks")}) + ")\"\n"

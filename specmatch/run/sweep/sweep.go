@@ -208,9 +208,7 @@ func times(runs []Run, words []string) ([]Run, error) {
 				return nil, err
 			}
 			flag, _, _ := strings.Cut(next.Args[0], "=")
-			if slices.ContainsFunc(
-				r.Args, func(a string) bool { return strings.HasPrefix(a, flag+"=") },
-			) {
+			if slices.ContainsFunc(r.Args, func(a string) bool { return strings.HasPrefix(a, flag+"=") }) {
 				return nil, fmt.Errorf("%s already has a grid: write all its values in one line", flag)
 			}
 			next.Name = strings.TrimPrefix(r.Name+"+"+next.Name, "+")

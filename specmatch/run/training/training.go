@@ -152,9 +152,7 @@ type Trained struct {
 
 // Unit returns the training of the run under a name; it leaves its model file in dir.
 func (r *Run) Unit(name string, e cli.Engine, dir *run.Dir) run.Unit[Trained] {
-	compute := func(
-		ctx context.Context, be backend.Backend, status run.Status,
-	) (out Trained, err error) {
+	compute := func(ctx context.Context, be backend.Backend, status run.Status) (out Trained, err error) {
 		l, err := r.Learner(be)
 		if err != nil {
 			return out, err

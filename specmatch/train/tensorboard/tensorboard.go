@@ -38,9 +38,7 @@ func Event(at time.Time, step int, scalars ...Scalar) []byte {
 		value := protowire.AppendTag(field(nil, 1, []byte(s.Name)), 2, protowire.Fixed32Type)
 		summary = field(summary, 1, protowire.AppendFixed32(value, math.Float32bits(float32(s.Value))))
 	}
-	event := protowire.AppendVarint(
-		protowire.AppendTag(wallTime(at), 2, protowire.VarintType), uint64(step),
-	)
+	event := protowire.AppendVarint(protowire.AppendTag(wallTime(at), 2, protowire.VarintType), uint64(step))
 	return record(field(event, 5, summary))
 }
 

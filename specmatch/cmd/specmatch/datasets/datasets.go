@@ -411,13 +411,7 @@ func verify(ctx context.Context, c *call) error {
 			result = "readable"
 			t.Footnotes = []string{"readable: complete and well-formed, but without a sum to check"}
 		}
-		t.Add(
-			name,
-			table.Text(sum),
-			table.Text(cmp.Or(v.Source, "-")),
-			table.Text(graphs),
-			table.Text(result),
-		)
+		t.Add(name, table.Text(sum), table.Text(cmp.Or(v.Source, "-")), table.Text(graphs), table.Text(result))
 		return err
 	})
 	return errors.Join(t.WriteText(c.stdout), err)
