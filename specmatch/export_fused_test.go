@@ -11,7 +11,7 @@ func KeepGraphs(n int) (before int) {
 // Losses returns both losses of z as a training step computes them, fused where
 // the tape lets it.
 func (o *Objective) Losses(z *autodiff.Var, match bool) (lossC, lossG *autodiff.Var) {
-	if o.Contrast.canFuse(z.Tape(), z.Rows()/2) && o.canFuseMatch(z) {
+	if o.Contrast.canFuse(z.Tape(), z.Rows()/2) && z.Rows() >= 4 && !o.OnH && !o.Center && o.Match.canFuse() {
 		var along *LaplacianMatch
 		if match {
 			along = &o.Match

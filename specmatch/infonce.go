@@ -7,18 +7,17 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// InfoNCEVariant is a form of the contrastive loss. An anchor is an embedding that
-// should be close to its positive, the other view of the same graph, and far from
-// the negatives, the embeddings of other graphs.
+// InfoNCEVariant is a form of the contrastive loss. An anchor is an embedding that should be close to its
+// positive, the other view of the same graph, and far from its negatives, the embeddings of other graphs.
 type InfoNCEVariant uint8
 
 // The forms.
 const (
-	// NTXent is the paper's: symmetric in the views, 2N-1 candidates for each
-	// of the 2N anchors, the positive among them (Chen et al. 2020).
+	// NTXent is the paper's form (Chen et al. 2020). It is symmetric in the views: each of the 2N anchors
+	// has 2N-1 candidates, including the positive.
 	NTXent InfoNCEVariant = iota
-	// CrossView is GraphCL's code: anchors of view 1 only, candidates of view 2
-	// only, and the positive left out of the denominator.
+	// CrossView is the form of GraphCL's code. Anchors come from view 1 and candidates from view 2, and
+	// the denominator excludes the positive.
 	CrossView
 )
 
@@ -32,8 +31,8 @@ const (
 //
 //	L = Σ_i ( ln Σ_{j≠i} e^s_ij - s_ii )         divided by N unless Sum is set.
 //
-// CrossView with N = 1 has no negative; its first term is then left out.
-// A zero row stays zero and is equally similar to everything.
+// CrossView with N = 1 has no negative and drops the first term. A zero row stays zero and is equally
+// similar to everything.
 type InfoNCE struct {
 	Variant InfoNCEVariant
 	Tau     float64 // temperature τ > 0

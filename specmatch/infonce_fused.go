@@ -7,12 +7,11 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// This file has the losses of a training step as one operator, for engines that
-// offer it ([backend.ContrastFuser]); the definitions are [InfoNCE.Loss] and
-// [LaplacianMatch.Loss].
+// This file computes the losses of a training step as one operator, for engines that offer it
+// ([backend.ContrastFuser]). The definitions are [InfoNCE.Loss] and [LaplacianMatch.Loss].
 
-// keptGraphs is the largest batch whose similarities are kept for the way back. Of a
-// larger one they are computed twice, in tiles, so that memory is linear in the batch.
+// keptGraphs is the largest batch whose similarities are stored for the backward pass. Those of a larger
+// batch are computed twice, in tiles, so that memory is linear in the batch.
 var keptGraphs = 1024
 
 // tiles reports whether losses of n graphs are computed in tiles.
@@ -27,19 +26,13 @@ func (c InfoNCE) canFuse(t *autodiff.Tape, n int) bool {
 		(c.Variant == NTXent || n > 1 && tiles(t, n))
 }
 
-// canFuse reports whether L_G has the form that engines know.
+// canFuse reports whether L_G has the form that engines offer.
 func (c LaplacianMatch) canFuse() bool {
 	return c.Adjacency == Sigmoid && c.Kappa > 0 && !c.RandomWalk && !c.ThresholdGradient
 }
 
-// canFuseMatch reports whether L_G of z [2n×D] can be computed together with L_C: it
-// must depend on the same similarities.
-func (o *Objective) canFuseMatch(z *autodiff.Var) bool {
-	return z.Rows() >= 4 && !o.OnH && !o.Center && o.Match.canFuse()
-}
-
-// fusedLoss returns the loss of unit rows u¹, u² [N×D] in one call of the engine, nil if it
-// offers none.
+// fusedLoss returns the loss of unit rows u¹, u² [N×D] from one call of the engine, or nil if the engine
+// does not offer it.
 func (c InfoNCE) fusedLoss(u1, u2 *autodiff.Var) *autodiff.Var {
 	if !c.canFuse(u1.Tape(), u1.Rows()) {
 		return nil
@@ -48,8 +41,8 @@ func (c InfoNCE) fusedLoss(u1, u2 *autodiff.Var) *autodiff.Var {
 	return loss
 }
 
-// fusedLoss returns the loss of z¹, z² [n×D] in tiles, nil if the engine offers none or n is
-// so small that the definition is faster.
+// fusedLoss returns the loss of z¹, z² [n×D] in tiles. It returns nil if the engine does not offer it, or
+// if n is so small that the definition is faster.
 func (c LaplacianMatch) fusedLoss(z1, z2 *autodiff.Var) *autodiff.Var {
 	if !c.canFuse() || !tiles(z1.Tape(), z1.Rows()) {
 		return nil
@@ -58,22 +51,21 @@ func (c LaplacianMatch) fusedLoss(z1, z2 *autodiff.Var) *autodiff.Var {
 	return loss
 }
 
-// fusedLosses returns the losses of z [2n×D] that the engine computes in one call, where it
-// offers that: L_C, and with match L_G if it depends on the same similarities. Others are nil.
-func (o *Objective) fusedLosses(z *autodiff.Var, match bool) (l train.Losses) {
-	if !o.Contrast.canFuse(z.Tape(), z.Rows()/2) {
+// fusedLosses returns the losses of z [2n×D] that the engine can compute in one call: L_C of c, and L_G of
+// match unless it is nil. Losses that the engine does not offer are nil.
+func fusedLosses(z *autodiff.Var, c *InfoNCE, match *LaplacianMatch) (l train.Losses) {
+	if !c.canFuse(z.Tape(), z.Rows()/2) {
 		return l
 	}
-	var matched *LaplacianMatch
-	if match && o.canFuseMatch(z) {
-		matched = &o.Match
+	if match != nil && (z.Rows() < 4 || !match.canFuse()) {
+		match = nil
 	}
-	l.Main, l.Aux = fused(z.L2Normalize(), &o.Contrast, matched)
+	l.Main, l.Aux = fused(z.L2Normalize(), c, match)
 	return l
 }
 
-// fused returns L_C and L_G, unless one of c and match is nil, of the unit rows u
-// [2n×D] of both views.
+// fused returns L_C of c and L_G of match for the unit rows u [2n×D] of both views. A loss is nil if c or
+// match is nil.
 func fused(u *autodiff.Var, c *InfoNCE, match *LaplacianMatch) (lossC, lossG *autodiff.Var) {
 	t := u.Tape()
 	m := u.Rows()

@@ -6,10 +6,10 @@ import (
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
-// Recorded takes the steps of a [Trainer] by recording and replaying them.
+// Recorded trains like a [Trainer], but records its steps and replays them.
 type Recorded struct{ *train.Recorded }
 
-// NewRecorded returns a Recorded for a trainer. A steered β is an error.
+// NewRecorded returns a Recorded for a trainer. It returns an error if β is steered.
 func NewRecorded(tr *Trainer) (*Recorded, error) {
 	r, err := train.NewRecorded(tr.Minimizer, tr.Model.Encoder.Reads(),
 		func(b *gnn.Batch, match bool) train.Losses {
@@ -19,7 +19,7 @@ func NewRecorded(tr *Trainer) (*Recorded, error) {
 	return &Recorded{r}, err
 }
 
-// Step is [train.Recorded.Step] on a batch as [Trainer.Step] takes it.
+// Step calls [train.Recorded.Step] on a batch of two views, see [Trainer.Step].
 func (r *Recorded) Step(b *graph.Batch) (*train.Stats, error) {
 	if err := checkViews(b); err != nil {
 		return nil, err

@@ -9,9 +9,8 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// SimilarityGraph is the graph that the embeddings of one view induce over a
-// batch of n graphs, in float64 on the host: what [LaplacianMatch] compares, for
-// inspection.
+// SimilarityGraph is the graph that the embeddings of one view induce over a batch of n graphs. It holds
+// the quantities that [LaplacianMatch] compares, in float64 on the host, for inspection.
 type SimilarityGraph struct {
 	N         int
 	S         []float64 // [n×n] similarities
@@ -74,9 +73,9 @@ func Uniformity(z *autodiff.Var) *autodiff.Var {
 	return e.LogSumExp().T().LogSumExp().Shift(-math.Log(float64(n) * float64(n-1)))
 }
 
-// Diagnosis describes the embeddings z of a batch as the Laplacian loss sees
-// them. Quantities per view are averaged over the two views. A [Trainer] diagnoses
-// z even if Objective.OnH or Objective.Center gives the loss something else.
+// Diagnosis describes the embeddings z of a batch from the view of the Laplacian loss. Quantities per view
+// are averaged over the two views. A [Trainer] diagnoses z, even if the loss has another input because of
+// Objective.OnH or Objective.Center.
 type Diagnosis struct {
 	LossHard   float64 // L_G with the hard threshold, whatever is trained
 	Spread     float64 // standard deviation of the off-diagonal cosines
@@ -87,9 +86,9 @@ type Diagnosis struct {
 }
 
 // diagnose returns the diagnosis of at most [keptGraphs] graphs of two views.
-func (o *Objective) diagnose(z1, z2 *autodiff.Var) *Diagnosis {
+func diagnose(z1, z2 *autodiff.Var, c LaplacianMatch) *Diagnosis {
 	n, d := min(z1.Rows(), keptGraphs), z1.Cols()
-	return Diagnose(z1.Data()[:n*d], z2.Data()[:n*d], n, d, o.Match)
+	return Diagnose(z1.Data()[:n*d], z2.Data()[:n*d], n, d, c)
 }
 
 // Diagnose computes a [Diagnosis] of two views z¹, z² [n×d], row-major, in float64 on

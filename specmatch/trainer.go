@@ -18,7 +18,7 @@ type Beta = train.Beta
 type Objective struct {
 	Contrast InfoNCE
 	Match    LaplacianMatch
-	// OnH gives L_G the encoder's output h; by default it sees z.
+	// OnH applies L_G to the encoder's output h instead of z.
 	OnH bool
 	// Center subtracts the mean over the batch from each view before L_G.
 	Center bool
@@ -26,8 +26,7 @@ type Objective struct {
 	Warmup int // steps over which β grows linearly from 0
 }
 
-// Trainer takes the steps of a model on an objective: its main loss is L_C, its
-// auxiliary one L_G.
+// Trainer trains a model on an objective: its main loss is L_C, its auxiliary loss L_G.
 type Trainer struct {
 	*train.Minimizer
 	Model     *Model
@@ -45,12 +44,12 @@ func NewTrainer(be backend.Backend, m *Model, o Objective, rate float64, opts ..
 // Stats are the figures of one training step; Main is L_C and Aux is L_G.
 type Stats struct {
 	train.Stats
-	// Diagnosis is that of z, of at most its first 1024 graphs, if a probe was asked for.
+	// Diagnosis is the diagnosis of z, from at most 1024 graphs; nil without a probe.
 	Diagnosis *Diagnosis
 }
 
-// Step trains on a batch of two views with the same number of graphs each; other batches
-// are an error. For probe and errors see [train.Minimizer.Step].
+// Step trains on a batch of two views with the same number of graphs. It returns an error for other
+// batches. For probe and other errors see [train.Minimizer.Step].
 func (tr *Trainer) Step(b *graph.Batch, probe bool) (s Stats, err error) {
 	if err := checkViews(b); err != nil {
 		return s, err
@@ -58,7 +57,7 @@ func (tr *Trainer) Step(b *graph.Batch, probe bool) (s Stats, err error) {
 	step, err := tr.Minimizer.Step(probe, func(match bool) train.Losses {
 		l, z1, z2 := tr.losses(gnn.NewBatch(tr.Tape, b), match, probe)
 		if probe {
-			s.Diagnosis = tr.Objective.diagnose(z1, z2)
+			s.Diagnosis = diagnose(z1, z2, tr.Objective.Match)
 		}
 		return l
 	})
@@ -76,14 +75,18 @@ func checkViews(b *graph.Batch) error {
 	return nil
 }
 
-// losses runs the model and returns L_C and, with match, L_G; with probe also the
-// projections z1 and z2 of the views, which otherwise may be nil. Losses that the engine
-// does not offer in one call (infonce_fused.go) are computed by definition.
+// losses runs the model and returns L_C and, with match, L_G. With probe it also returns the projections z1
+// and z2 of the views, which otherwise may be nil. Losses that the engine does not offer in one call
+// (infonce_fused.go) are computed by their definitions.
 func (tr *Trainer) losses(b *gnn.Batch, match, probe bool) (l train.Losses, z1, z2 *autodiff.Var) {
 	n := int(b.Host.ViewPtr[1])
 	h, z := tr.Model.Forward(b, nn.Train)
 	o := &tr.Objective
-	l = o.fusedLosses(z, match)
+	var matched *LaplacianMatch // if L_G depends on the same similarities as L_C
+	if match && !o.OnH && !o.Center {
+		matched = &o.Match
+	}
+	l = fusedLosses(z, &o.Contrast, matched)
 	if l.Main != nil && !probe && match == (l.Aux != nil) {
 		return l, nil, nil
 	}

@@ -12,22 +12,20 @@ import (
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
-// Learner is a method that has been set up: what package train drives.
+// Learner is a method that has been set up, for package train.
 type Learner struct {
 	train.Learner
-	// Model has the encoder and, for methods with a projection, its head.
+	// Model holds the encoder and, for methods with a projection, its head.
 	Model *specmatch.Model
-	// SelfLoops says that the encoder must see graphs with the self-loops of
-	// [augment.Identity].
+	// SelfLoops says that the encoder needs graphs with the self-loops of [augment.Identity].
 	SelfLoops bool
 
 	method *Method
 	setup  Setup
 }
 
-// Embed returns the embeddings of n graphs, row-major [n×Width], seen by the encoder
-// in the form that the method trains it on. The error is that of ctx or of a device
-// that failed.
+// Embed returns the embeddings of n graphs, row-major [n×Width]. The encoder sees the graphs in the same
+// form as in training. The error is that of ctx or of a failed device.
 func (l *Learner) Embed(ctx context.Context, graphs []*graph.Graph) ([]float64, error) {
 	identity := augment.Identity{SelfLoops: l.SelfLoops}
 	ws := new(augment.Workspace)
@@ -35,10 +33,9 @@ func (l *Learner) Embed(ctx context.Context, graphs []*graph.Graph) ([]float64, 
 	return gnn.Embed(ctx, l.setup.Backend, l.Model.Encoder, graphs, collate)
 }
 
-// Trained returns the encoder as a model file has it, which is saved, opened and
-// embeds without more ado; it shares its weights. set is what the learner learned
-// from for so many epochs: its graphs are those of the setup. The error says that the
-// set's fields do not describe its features.
+// Trained returns the encoder as a model that can be saved and can embed graphs; it shares the learner's
+// weights. set is the data set of the setup, on which the learner has trained for a number of epochs.
+// Trained returns an error if the set's fields do not describe its features.
 func (l *Learner) Trained(set *dataset.Dataset, epochs int) (*model.Trained, error) {
 	record, err := l.method.Used(l.setup)
 	if err != nil {

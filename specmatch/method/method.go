@@ -14,8 +14,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch/setting"
 )
 
-// Regime is a kind of experiment. The reference codes of some methods differ
-// between regimes.
+// Regime is a kind of experiment. The reference codes of some methods differ between regimes.
 type Regime string
 
 // The regimes of the paper's Tables 1, 2 and 3.
@@ -30,27 +29,26 @@ type Method struct {
 	Name    string // in flags and files
 	Title   string // in tables
 	Regimes []Regime
-	// Recipe is how the paper of the method trains it, by regime, where that is not
-	// the regime's way. New leaves it to the caller.
+	// Recipe is the recipe of the method's paper by regime, where it differs from the regime's. New does
+	// not apply it; the caller does.
 	Recipe map[Regime]Recipe
-	// OnRequest keeps the method out of an experiment's tables unless it is named: a
-	// control, or a question of our own.
+	// OnRequest excludes the method from an experiment's tables unless it is requested: it is a control,
+	// or a question of our own.
 	OnRequest bool
-	// Molecules says that it needs to know the molecules that the graphs are of, by
-	// Setup.SMILES.
+	// Molecules says that the method needs the molecules of the graphs, in Setup.SMILES.
 	Molecules bool
-	// Readout is the encoder's where the setup names none; "" leaves the encoder its own.
+	// Readout is the readout of the encoder if the setup has none; "" is the encoder's own.
 	Readout gnn.Readout
 
-	// Settings lists what it depends on besides what all methods do.
+	// Settings lists the settings of the method, besides those of all methods.
 	Settings []setting.Setting
 
-	ignores func(s Setup) []setting.Setting // of Settings, those without effect in a setup; nil is none
-	check   func(s Setup) error             // options that contradict one another; nil is none
-	new     func(s Setup) (*Learner, error) // of a complete setup
+	ignores func(s Setup) []setting.Setting // returns the Settings without effect in a setup; may be nil
+	check   func(s Setup) error             // returns an error if options contradict one another; may be nil
+	new     func(s Setup) (*Learner, error) // takes a complete setup
 }
 
-// Reads returns the settings that a learner of the setup depends on.
+// Reads returns the settings on which a learner of the setup depends.
 func (m *Method) Reads(s Setup) []setting.Setting {
 	reads := []setting.Setting{rawStatistics}
 	if s.Regime == Unsupervised || s.Regime == "" {
@@ -66,8 +64,8 @@ func (m *Method) Reads(s Setup) []setting.Setting {
 	})
 }
 
-// Used returns what a learner of the setup depends on besides the graphs, the encoder and the
-// seed: the values of its settings by name, and batch and lr.
+// Used returns the values of all settings on which a learner of the setup depends, and batch and lr, by
+// name.
 func (m *Method) Used(s Setup) (map[string]string, error) {
 	s, err := s.Complete()
 	if err != nil {
@@ -80,8 +78,7 @@ func (m *Method) Used(s Setup) (map[string]string, error) {
 	return record, nil
 }
 
-// Check returns an error if the options are no values of settings, or contradict one another
-// for the method.
+// Check returns an error if an option is invalid, or if options contradict one another for the method.
 func (m *Method) Check(r Regime, o Options) error {
 	s, err := Setup{Regime: r, Options: o}.Complete()
 	if err != nil {
@@ -100,9 +97,9 @@ func (m *Method) checkOptions(s Setup) error {
 	return nil
 }
 
-// New returns a learner with initial weights. It is an error if the setup makes no
-// sense, its encoder cannot read one of its graphs, the method is not for them or for the
-// regime, or the device fails.
+// New returns a learner with initial weights. It returns an error if the setup is invalid, if the encoder
+// cannot read one of the graphs, if the method does not support the graphs or the regime, or if the device
+// fails.
 func (m *Method) New(s Setup) (l *Learner, err error) {
 	defer backend.Recover(&err)
 	s, err = s.Complete()
@@ -124,12 +121,8 @@ func (m *Method) New(s Setup) (l *Learner, err error) {
 	policy := Policy.Of(s.Options)
 	masks := policy == augment.Random4 || strings.Contains(policy, string(augment.MaskN))
 	if masks && s.Encoder.In == 0 && slices.Contains(m.Reads(s), setting.Setting(Policy)) {
-		return nil, fmt.Errorf(
-			"method: policy %s: %s draws numbers, and encoder %s takes categories of nodes",
-			policy,
-			augment.MaskN,
-			s.Encoder.Kind,
-		)
+		return nil, fmt.Errorf("method: policy %s: %s needs numeric node features, but encoder %s has categories",
+			policy, augment.MaskN, s.Encoder.Kind)
 	}
 	l, err = m.new(s)
 	if err != nil {
@@ -143,8 +136,7 @@ func (m *Method) New(s Setup) (l *Learner, err error) {
 	return l, nil
 }
 
-// accepts returns an error if the method is not for the regime, the graphs or the encoder of a
-// setup.
+// accepts returns an error if the method does not support the regime, the graphs or the encoder of a setup.
 func (m *Method) accepts(s Setup) error {
 	switch {
 	case !slices.Contains(m.Regimes, s.Regime):
@@ -164,14 +156,14 @@ func (m *Method) accepts(s Setup) error {
 	return nil
 }
 
-// Recipe is how to train. What is 0 is as for the other methods of a regime.
+// Recipe holds the training settings of a method. A value of 0 means that of the regime.
 type Recipe struct {
 	Epochs int
 	Rate   float64 // of Adam
 	Layers int     // of the encoder
 }
 
-// String returns the recipe as in "lr 0.001, 40 epochs"; "" of the zero value.
+// String formats the recipe, as in "lr 0.001, 40 epochs". It returns "" for the zero value.
 func (r Recipe) String() string {
 	var parts []string
 	if r.Rate > 0 {
@@ -186,8 +178,8 @@ func (r Recipe) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Recipes says which of the named methods have a recipe of their own in a regime,
-// as in "SimGRACE: 5 layers"; "" if none has.
+// Recipes describes the recipes of those named methods that have their own in a regime, as in
+// "SimGRACE: 5 layers". It returns "" if there are none.
 func Recipes(r Regime, names []string) string {
 	var parts []string
 	for _, m := range All(r) {
@@ -198,7 +190,7 @@ func Recipes(r Regime, names []string) string {
 	return strings.Join(parts, "; ")
 }
 
-// Names that experiments treat in a way of their own.
+// Names of methods that experiments treat specially.
 const (
 	Untrained = "untrained"
 	GraphCL   = "graphcl"
@@ -210,38 +202,10 @@ const (
 	EMAMemory = "ema-memory"
 )
 
-// methods lists all of them, in the order of tables. It is set in init, because the methods
-// read it themselves, when they complete a setup.
+// methods lists all methods in the order of tables (list.go).
 var methods []*Method
 
-func init() {
-	methods = []*Method{
-		untrained,
-		infoGraph,
-		gae,
-		edgePred,
-		attrMasking,
-		descriptors,
-		infomax,
-		contextPred,
-		graphMAE,
-		s2gae,
-		graphCL,
-		joao,
-		joaov2,
-		simGRACE,
-		mssgcl,
-		cuCo,
-		infoNCE,
-		jitter,
-		ema,
-		emaBatch,
-		emaMemory,
-		specMatch,
-	}
-}
-
-// Settings returns the settings that some of the methods read, each once, in the order of tables.
+// Settings returns the settings of methods in a regime, each once, in the order of the methods.
 func Settings(methods []*Method, r Regime) (settings []setting.Setting) {
 	for _, m := range methods {
 		for _, s := range m.Reads(Setup{Regime: r}) {
@@ -267,7 +231,7 @@ func All(r Regime) []*Method {
 // Names returns the names of [All].
 func Names(r Regime) []string { return names(All(r)) }
 
-// Rows returns the names of those of [All] that a table has unless others are asked for.
+// Rows returns the names of the methods in a table by default.
 func Rows(r Regime) []string {
 	return names(slices.DeleteFunc(All(r), func(m *Method) bool { return m.OnRequest }))
 }
@@ -289,7 +253,7 @@ func Get(name string) (*Method, error) {
 	return nil, fmt.Errorf("method: %q is unknown (have: %s)", name, strings.Join(names(methods), ", "))
 }
 
-// Title returns what tables call a method; any other name stays as it is.
+// Title returns a method's title in tables. It returns other names unchanged.
 func Title(name string) string {
 	if m, err := Get(name); err == nil {
 		return m.Title
@@ -297,7 +261,7 @@ func Title(name string) string {
 	return name
 }
 
-// New is Get and [Method].New.
+// New returns a learner of the named method, see [Method.New].
 func New(name string, s Setup) (*Learner, error) {
 	m, err := Get(name)
 	if err != nil {
@@ -306,8 +270,8 @@ func New(name string, s Setup) (*Learner, error) {
 	return m.New(s)
 }
 
-// Differences returns the defaults of settings in a regime, by name, where they differ from those
-// in another one.
+// Differences returns the defaults of settings in a regime, by name, if they differ from those in the base
+// regime.
 func Differences(base, regime Regime) map[string]string {
 	differences := map[string]string{}
 	for _, s := range Settings(methods, base) {

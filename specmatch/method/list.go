@@ -1,0 +1,33 @@
+package method
+
+// The list of methods is set in init, because the methods read it themselves when they complete a setup.
+func init() {
+	methods = []*Method{
+		untrained,
+		infoGraph,
+		gae,
+		edgePred,
+		attrMasking,
+		descriptors,
+		infomax,
+		contextPred,
+		graphMAE,
+		s2gae,
+		graphCL,
+		joao,
+		joaov2,
+		simGRACE,
+		mssgcl,
+		cuCo,
+		infoNCE,
+		jitter,
+		ema,
+		emaBatch,
+		emaMemory,
+		specMatch,
+	}
+	for _, m := range methods {
+		declared = append(declared, m.Settings...)
+	}
+	declared = append(declared, rawStatistics, selfLoops)
+}
