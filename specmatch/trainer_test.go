@@ -540,7 +540,7 @@ func TestStepRefusesABatch(t *testing.T) {
 			"no views": new(graph.Batch), "one view": views(4), "three views": views(2, 2, 2),
 			"unequal views": views(3, 2), "empty views": views(0, 0),
 		} {
-			if _, err := tr.Step(b, false); err == nil || !strings.Contains(err.Error(), "two equal views of at least one graph") {
+			if _, err := tr.Step(b, false); err == nil || !strings.Contains(err.Error(), "want two equal, non-empty views") {
 				t.Errorf("%s: %v, want an error", name, err)
 			}
 		}

@@ -216,7 +216,7 @@ func TestGrow(t *testing.T) {
 		t.Error("the weights differ")
 	}
 
-	if err := start(grown, "-lr", "0.1"); err == nil || !strings.Contains(err.Error(), "-lr was 0.02, now it is 0.1; leave the flag out") {
+	if err := start(grown, "-lr", "0.1"); err == nil || !strings.Contains(err.Error(), "-lr was 0.02, now it is 0.1; drop the flag") {
 		t.Errorf("another learning rate: %v", err)
 	}
 	lost := filepath.Join(grown, "weights", "motifs-infonce-0.safetensors")

@@ -121,8 +121,8 @@ func (x *prediction) run(ctx context.Context, stdout, stderr io.Writer) error {
 func (x *prediction) checkModels(models []*model.Trained) error {
 	for i, m := range models {
 		if m.Card.Head == nil {
-			return fmt.Errorf("%s: is an encoder without a head: embed takes it, and finetune makes a "+
-				"model that predicts of it", x.Models[i])
+			return fmt.Errorf("%s: an encoder without a head cannot predict: embed with it, "+
+				"or finetune it first", x.Models[i])
 		}
 		if !apply.Alike(models[0].Card, m.Card) {
 			return cli.Usagef("-model: %s and %s predict different things, or from different features",
