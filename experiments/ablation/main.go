@@ -42,7 +42,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		// switches to have a visible effect.
 		Experiment: paper.Unsupervised(5, training.Settings{
 			Options: method.Options{"beta": train.Beta{Weight: 0.5}},
-		}),
+		}, "graphcl", "linear"),
 		vary: vary{
 			factors: factors,
 			betas: []train.Beta{
@@ -56,7 +56,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 			kappas: []float64{5, 10, 50},
 		},
 	}
-	x.Protocol = cli.Protocol{Protocols: []string{"graphcl"}, Choices: []string{"graphcl", "linear"}}
+
 	flags := cli.NewFlagSet("ablation", synopsis, "", "-dataset NCI1 -data DIR -seeds 3",
 		"-dataset MUTAG -data DIR -vary p -p-values 50,60,70,80,90,100 -beta 0.05")
 	flags.Add(&x.Data, &x.vary, &x.Recipe, &x.Protocol, &x.Engine, &x.Output)

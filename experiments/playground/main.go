@@ -34,8 +34,7 @@ func execute(ctx context.Context, args []string, stdout, _ io.Writer) error {
 		"playground",
 		"Serves a page that runs the engine in the browser, to this machine only.",
 		"",
-		"-out DIR",
-	)
+		"-out DIR")
 	out := flags.String("out", "", "write the page to this `folder` instead of serving it")
 	port := flags.Int("port", 0, "port `number`; 0 is any free port")
 	if err := flags.Parse(args, stdout); err != nil {

@@ -119,7 +119,7 @@ func (s *settings) list(name string) []variant {
 
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	x := &experiment{
-		Experiment: paper.Unsupervised(5, training.Settings{OwnRecipes: true}),
+		Experiment: paper.Unsupervised(5, training.Settings{OwnRecipes: true}, "graphcl", "linear", "graphcl-c10"),
 		settings: settings{
 			methods: []string{method.InfoNCE},
 			every:   2,
@@ -128,10 +128,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 			taus:    []float64{0.2},
 		},
 	}
-	x.Protocol = cli.Protocol{
-		Protocols: []string{"graphcl"},
-		Choices:   []string{"graphcl", "linear", "graphcl-c10"},
-	}
+
 	flags := cli.NewFlagSet("selection", synopsis, "", "-dataset MUTAG,PROTEINS -data DIR -seeds 10",
 		"-dataset MUTAG -data DIR -beta-values 0,0.1,0.3,0.5,1,1.5 -p-values 60,80,100",
 		"-dataset NCI1 -data DIR -tau-values 0.2,0.05,0.1,0.5 -eval-every 20",

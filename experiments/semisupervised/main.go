@@ -81,13 +81,9 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		},
 		fine: fine{paper.Finetuning{Epochs: 100, LR: 0.001}, 0.1, "paper"},
 	}
-	flags := cli.NewFlagSet(
-		"semisupervised",
-		synopsis,
-		"",
+	flags := cli.NewFlagSet("semisupervised", synopsis, "",
 		"-dataset NCI1,PROTEINS -data DIR -label-rate 0.1 -seeds 5",
-		"-dataset NCI1 -data DIR -label-rate 0.01 -method none,infonce,specmatch",
-	)
+		"-dataset NCI1 -data DIR -label-rate 0.01 -method none,infonce,specmatch")
 	flags.Add(&x.fine)
 	x.Register(flags, method.SemiSupervised)
 	x.RegisterProtocol(flags)

@@ -36,15 +36,14 @@ support vector machine: the unsupervised regime of SpecMatch-CL.`
 type experiment struct{ paper.Experiment }
 
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	x := &experiment{paper.Unsupervised(5, training.Settings{OwnRecipes: true})}
+	settings := training.Settings{OwnRecipes: true}
+	x := &experiment{paper.Unsupervised(5, settings, "graphcl", "linear", "graphcl-c10")}
+	x.Protocol.Protocols = x.Protocol.Choices[:2]
 	x.Methods = paper.Methods{
 		Names:   method.Rows(method.Unsupervised),
 		Choices: method.Names(method.Unsupervised),
 	}
-	x.Protocol = cli.Protocol{
-		Protocols: []string{"graphcl", "linear"},
-		Choices:   []string{"graphcl", "linear", "graphcl-c10"},
-	}
+
 	flags := cli.NewFlagSet("unsupervised", synopsis, "", "-dataset MUTAG,PROTEINS -data DIR -seeds 3",
 		"-dataset NCI1 -data DIR -method infonce,specmatch -beta auto:0.2")
 	x.Register(flags, method.Unsupervised)

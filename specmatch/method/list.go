@@ -26,8 +26,4 @@ func init() {
 		emaMemory,
 		specMatch,
 	}
-	for _, m := range methods {
-		declared = append(declared, m.Settings...)
-	}
-	declared = append(declared, rawStatistics, selfLoops)
 }

@@ -37,9 +37,6 @@ type Setup struct {
 // Options holds values of settings by name. Settings that a method does not read have no effect.
 type Options = setting.Values
 
-// declared lists the settings of all methods (list.go).
-var declared []setting.Setting
-
 // selfLoops is a setting of all methods in the unsupervised regime.
 var selfLoops = setting.Flag("self-loops",
 	"add a self-loop to every node, in raw graphs and in views, as the codes of JOAO, SimGRACE, MSSGCL\n"+
@@ -58,6 +55,10 @@ func (s Setup) Complete() (Setup, error) {
 	s.Regime = cmp.Or(s.Regime, Unsupervised)
 	s.Batch = cmp.Or(s.Batch, 128)
 	s.Rate = cmp.Or(s.Rate, 0.01)
+	declared := []setting.Setting{rawStatistics, selfLoops}
+	for _, m := range methods {
+		declared = append(declared, m.Settings...)
+	}
 	options, err := s.Options.Resolved(declared, string(s.Regime))
 	if err != nil {
 		return s, fmt.Errorf("method: %w", err)

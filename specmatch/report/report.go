@@ -289,7 +289,7 @@ func (c *collection) differences(against string) (blocks []block, err error) {
 			continue
 		}
 		t := compared([]string{"data set"}, comparisons, "from")
-		t.Caption = g[0].caption() + fmt.Sprintf("; rows compared: %d", len(comparisons))
+		t.Caption = fmt.Sprintf("%s; rows compared: %d", g[0].caption(), len(comparisons))
 		blocks = append(blocks, block{table: t}, charts)
 	}
 	if !found {

@@ -36,11 +36,13 @@ type Experiment struct {
 	Dir *run.Dir // of the plan
 }
 
-// Unsupervised returns an experiment with the usual data and recipe of the unsupervised regime.
-func Unsupervised(seeds int, s training.Settings) Experiment {
+// Unsupervised returns an experiment with the usual data and recipe of the unsupervised regime. The first
+// protocol is the default.
+func Unsupervised(seeds int, s training.Settings, protocols ...string) Experiment {
 	return Experiment{
 		Data:     cli.Data{NodeFeatures: dataset.FeaturesAuto},
 		Recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: seeds},
+		Protocol: cli.Protocol{Protocols: protocols[:min(1, len(protocols))], Choices: protocols},
 		Settings: s,
 	}
 }

@@ -44,8 +44,7 @@ func setupEmbed(f *cli.FlagSet) cli.Action {
 			"that is the 52 descriptors, Crippen's logP and MR, and Morgan counts or bits as in RDKit\n"+
 			"(2:2048 by default)")
 	cli.Var(f, &x.Memory, "memory", setting.Int(0),
-		"`MB` of memory for the cache of atom environments, for all workers together, which speeds up molecules;\n"+
-			"vectors do not change")
+		"`MB` of memory for the cache of atom environments of all workers, which speeds up molecules")
 	f.Add(&x.engine)
 	return x.run
 }

@@ -31,14 +31,8 @@ import (
 func main() { cli.Main(execute) }
 
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	return commands.Run(
-		ctx,
-		"specmatch",
-		"Trains encoders on your graphs and molecules, embeds, fine-tunes and predicts.",
-		args,
-		stdout,
-		stderr,
-	)
+	const synopsis = "Trains encoders on your graphs and molecules, embeds, fine-tunes and predicts."
+	return commands.Run(ctx, "specmatch", synopsis, args, stdout, stderr)
 }
 
 var commands = append(cli.Commands{

@@ -360,7 +360,7 @@ func TestRich(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]string{
-		"train -in m.csv -atoms poor -out x": "poor", "train -in m.csv -method graphcl -policy maskN -out x" + tiny: "takes categories of nodes",
+		"train -in m.csv -atoms poor -out x": "poor", "train -in m.csv -method graphcl -policy maskN -out x" + tiny: "needs numeric node features",
 	} {
 		if _, _, err := invoke(t.Context(), args); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", args, err)

@@ -95,16 +95,9 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		strings.HasPrefix(args[0], "-") && !slices.Contains([]string{"-h", "-help", "--help"}, args[0]) {
 		args = append([]string{"list"}, args...)
 	}
-	return Commands.Run(
-		ctx,
-		"datasets",
-		"Downloads and checks the data sets of the experiments.\n"+
-			"Without a command it lists them; without flags a command uses the built-in\n"+
-			"synthetic set.",
-		args,
-		stdout,
-		stderr,
-	)
+	return Commands.Run(ctx, "datasets", "Downloads and checks the data sets of the experiments.\n"+
+		"Without a command it lists them; without flags a command uses the built-in synthetic set.",
+		args, stdout, stderr)
 }
 
 // setup returns a function that adds the flags of a command and returns its action.
