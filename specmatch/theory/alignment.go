@@ -11,16 +11,15 @@ import (
 func LossG(v1, v2 *View) float64 { return distance2(v1.Graph.L, v2.Graph.L) }
 
 // Gap is the left side of Theorem 4.2, |L_C - L_C*| with L_C the sum over the 2n
-// anchors, for three readings of "perfect alignment". The proof is about the
-// first.
+// anchors, for three readings of "perfect alignment". The proof uses the first.
 type Gap struct {
 	Fixed    float64 // positives at similarity 1, all negatives as they are
 	View1    float64 // both views become z¹, and L_C* is the loss there
 	Midpoint float64 // both views become the normalised mean of z¹ and z²
 }
 
-// AlignmentGap returns the left side of Theorem 4.2 at temperature τ > 0. It
-// looks at embeddings only, not at graphs.
+// AlignmentGap returns the left side of Theorem 4.2 at temperature τ > 0. It depends on embeddings only, not
+// on graphs.
 func AlignmentGap(v1, v2 *View, tau float64) Gap {
 	middle := make([]float64, len(v1.Z))
 	for i := range middle {
@@ -37,9 +36,8 @@ func AlignmentGap(v1, v2 *View, tau float64) Gap {
 	}
 }
 
-// contrast is the paper's L_C, the sum over both views, of unit rows [n×d]. With
-// aligned, the similarity of the positives counts as 1 while that of the
-// negatives stays.
+// contrast returns the paper's L_C, the sum over both views, for unit rows [n×d]. With aligned, the
+// similarity of positives counts as 1, while that of negatives does not change.
 func contrast(z1, z2 []float64, n, d int, tau float64, aligned bool) float64 {
 	u := mat.NewDense(2*n, d, append(append(make([]float64, 0, 2*n*d), z1...), z2...))
 	var s mat.Dense
@@ -66,7 +64,7 @@ func contrast(z1, z2 []float64, n, d int, tau float64, aligned bool) float64 {
 //
 //	|L_C - L_C*| ≤ t_d²·c·L_G/τ,
 //
-// and what the assumption is about.
+// and the terms of the assumption.
 type AlignmentBound struct {
 	Heat     float64 // ‖P¹-P²‖²_F of the heat kernels at diffusion time t_d
 	Distance float64 // Σ_i ‖z¹_i-z²_i‖²

@@ -12,10 +12,9 @@ import (
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
-// Draws returns the embeddings z [n×d] of the n graphs that a loader of two views visits, in
-// pairs of draws of the augmentations, the loader's epochs 0 to pairs-1. In training mode
-// batch normalisation takes the statistics of each batch, as the loss does; the model's
-// running ones stay as they were.
+// Draws returns the embeddings z [n×d] of the n graphs of a loader of two views, in pairs of draws of the
+// augmentations: the loader's epochs 0 to pairs-1. In training mode, batch normalisation uses the statistics
+// of each batch, as for the loss; the model's running statistics do not change.
 func Draws(
 	ctx context.Context,
 	be backend.Backend,

@@ -5,12 +5,12 @@ import (
 	"math"
 )
 
-// Quantities are numbers by name. One that is not defined is NaN, or not there. Names that end in (t_d=…)
-// are of one diffusion time, see [AtTime].
+// Quantities holds numbers by name. An undefined number is NaN or absent. Names that end in (t_d=…) belong to
+// one diffusion time, see [AtTime].
 //
 // Theorem 4.2, for pairs of draws:
 //
-//	pairs, equal_pairs    how many, and with L¹ = L², where Assumption 4.1 fails
+//	pairs, equal_pairs    numbers of pairs, and of those with L¹ = L², where Assumption 4.1 fails
 //	pair_loss_g           L_G, the mean over pairs
 //	gap_fixed, gap_view1, gap_midpoint       |L_C-L_C*|, means over pairs, see [Gap]
 //	c, right              means of the least constant and of the right side over pairs with L¹ ≠ L²
@@ -18,17 +18,17 @@ import (
 //	ratio_fixed, ratio_view1, ratio_midpoint largest left side divided by the right one
 //	violated_view1        pairs in which z* = z¹ violates the theorem
 //
-// Theorem 4.3: draws and how many are connected, and if those are two or more, what
-// [UniformityBound] has over them.
+// Theorem 4.3: the numbers of draws and of connected ones, and the values of [UniformityBound] over the
+// connected draws if there are two or more.
 type Quantities map[string]float64
 
 // AtTime names a quantity at a diffusion time.
 func AtTime(name string, td float64) string { return fmt.Sprintf("%s(t_d=%v)", name, td) }
 
-// Measure returns both theorems for draws of one batch, at temperature tau, at diffusion
-// times, and with the potential at t. Of every pair of draws, the first two and so on, gaps
-// has the left side of Theorem 4.2: it does not depend on graphs, so that it need not be
-// computed for each of several kinds. The error is that of [Uniformity].
+// Measure returns both sides of both theorems for draws of one batch, at temperature tau, at diffusion
+// times, and with the potential at t. gaps holds the left side of Theorem 4.2 for each pair of consecutive
+// draws; it does not depend on the similarity graphs, so that several kinds of them can share it. The error
+// is that of [Uniformity].
 func Measure(views []*View, gaps []Gap, tau, t float64, times []float64) (Quantities, error) {
 	q := Quantities{}
 	n := float64(len(gaps))
