@@ -24,7 +24,7 @@ const (
 type partialFiles struct {
 	names   []string // when they are complete; the last is that of the rejected records
 	files   []*os.File
-	journal string // the file that keeps state; "" is none
+	journal string    // the file that keeps state; "" is none
 	written []written // to each file
 	state   state     // at the end of the last batch
 	saved   time.Time // when the journal was written last

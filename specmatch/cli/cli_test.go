@@ -72,8 +72,8 @@ func TestExitStatus(t *testing.T) {
 		{"help", "-h", cli.ExitOK, "go run ./experiments/experiment -seeds 3", ""},
 		{"failure", "-end fail", cli.ExitFailure, "", "disk full\n"},
 		{"bad value", "-seeds 0", cli.ExitUsage, "", `invalid value "0" for flag -seeds: want a whole number of at least 1 (-h explains the flags)`},
-		{"unknown flag", "-sedes 3", cli.ExitUsage, "", "not defined: -sedes"},
-		{"escape codes", "-s\x1b[31m 3", cli.ExitUsage, "", `not defined: -s\x1b[31m`},
+		{"unknown flag", "-sedes 3", cli.ExitUsage, "", "there is no flag -sedes; did you mean -seeds?"},
+		{"escape codes", "-s\x1b[31m 3", cli.ExitUsage, "", `there is no flag -s\x1b[31m`},
 		{"argument", "MUTAG", cli.ExitUsage, "", `unexpected argument "MUTAG"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
+
+	"github.com/specmatch/specmatch/gnn/dataset/suggest"
 )
 
 // Command is a command of a program, named by the first argument or the first two.
@@ -38,7 +41,7 @@ func (all Commands) Run(ctx context.Context, program, synopsis string, args []st
 		name, args = name+" "+args[0], args[1:]
 	}
 	switch name {
-	case "version":
+	case "version", "-version", "--version":
 		_, err := fmt.Fprintln(stdout, program, version())
 		return err
 	case "flags": // for packages in other languages
@@ -65,7 +68,18 @@ func (all Commands) find(name string) (c Command, err error) {
 			return c, nil
 		}
 	}
-	return c, Usagef("unknown command %q: want one of %s", name, strings.Join(all.names(), ", "))
+	return c, all.unknown(name)
+}
+
+// unknown returns the error about a name that is no command's.
+func (all Commands) unknown(name string) error {
+	if nearest, ok := suggest.Nearest(name, all.names()); ok {
+		return Usagef("unknown command %q; did you mean %q?", name, nearest)
+	}
+	if _, err := os.Stat(name); err == nil {
+		return Usagef("unknown command %q: this is a file, and a command comes first, as in embed -in %[1]s", name)
+	}
+	return Usagef("unknown command %q: want one of %s", name, strings.Join(all.names(), ", "))
 }
 
 // describe prints the flags of a command as JSON, a list of [Description].

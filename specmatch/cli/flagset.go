@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"bytes"
-	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -12,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/specmatch/specmatch/gnn/dataset/suggest"
 	"github.com/specmatch/specmatch/specmatch/setting"
 )
 
@@ -32,7 +31,7 @@ type FlagSet struct {
 	first, count string
 	inputs       map[string]string // see Input
 	oldNames     map[string]string // former name → name
-	topics       []topic
+	help         help
 
 	small []small
 
@@ -97,14 +96,14 @@ func (f *FlagSet) Check(check func() error) { f.checks = append(f.checks, check)
 func (f *FlagSet) Parse(args []string, stdout io.Writer) error {
 	switch err := f.FlagSet.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
-		if err := f.help(stdout, f.Arg(0)); err != nil {
+		if err := f.writeHelp(stdout, f.Arg(0)); err != nil {
 			return err
 		}
 		return flag.ErrHelp
 	case err != nil:
-		return &UsageError{err}
+		return f.explainError(err)
 	case f.NArg() > 0:
-		return Usagef("unexpected argument %q", f.Arg(0))
+		return f.unexpected(f.Arg(0))
 	}
 	given := f.givenNames()
 	f.given = given
@@ -136,6 +135,38 @@ func (f *FlagSet) Parse(args []string, stdout io.Writer) error {
 		}
 	}
 	return err
+}
+
+// explainError returns a [UsageError] for an error of package flag. For an unknown flag it names the
+// nearest one.
+func (f *FlagSet) explainError(err error) error {
+	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
+	if !unknown {
+		return &UsageError{err}
+	}
+	var names []string
+	f.VisitAll(func(fl *flag.Flag) { names = append(names, fl.Name) })
+	if nearest, ok := suggest.Nearest(name, names); ok {
+		return Usagef("there is no flag -%s; did you mean -%s?", name, nearest)
+	}
+	return Usagef("there is no flag -%s", name)
+}
+
+// unexpected returns the error about an argument that belongs to no flag. It names the flags that take
+// files.
+func (f *FlagSet) unexpected(argument string) error {
+	var flags []string
+	given := f.givenNames()
+	for _, name := range []string{"in", "model", "out"} {
+		if f.Lookup(name) != nil && !given[name] {
+			flags = append(flags, "-"+name+" "+argument)
+		}
+	}
+	if len(flags) == 0 {
+		return Usagef("unexpected argument %q: every value follows its flag", argument)
+	}
+	return Usagef("unexpected argument %q: every value follows its flag, as in %s",
+		argument, strings.Join(flags, " or "))
 }
 
 // Given reports whether the command line or the environment sets one of the flags.
@@ -185,79 +216,6 @@ func (f *FlagSet) Input(name, sum string) { f.inputs[name] = sum }
 
 // Inputs returns the sums by name.
 func (f *FlagSet) Inputs() map[string]string { return f.inputs }
-
-// topic is a subset of the flags that -h can explain separately.
-type topic struct {
-	usage string
-	find  func(name string) (title string, flags []string)
-}
-
-// Topics makes -h NAME explain only the flags that find returns, under a title. find returns no flags
-// for an unknown name. In the help text, usage says what NAME can be.
-func (f *FlagSet) Topics(usage string, find func(name string) (title string, flags []string)) {
-	f.topics = append(f.topics, topic{usage, find})
-}
-
-// help prints the synopsis, the examples and every flag with its default, or only the flags of a topic.
-func (f *FlagSet) help(w io.Writer, name string) error {
-	var b bytes.Buffer
-	shown := func(string) bool { return true }
-	command := cmp.Or(f.command, "go run ./experiments/"+f.Name())
-	if name == "" {
-		fmt.Fprintf(&b, "%s\n\nUsage: %s [flags]\n\nFor example:\n", f.synopsis, command)
-		for _, e := range f.examples {
-			fmt.Fprintf(&b, "  %s %s\n", command, e)
-		}
-		for _, t := range f.topics {
-			fmt.Fprintf(&b, "  %s -h %s\n", command, t.usage)
-		}
-		b.WriteString("\nFlags:\n")
-	} else {
-		title, flags := f.topic(name)
-		if flags == nil {
-			return Usagef("-h %s: there is no help on %q; -h explains all flags", name, name)
-		}
-		fmt.Fprintf(&b, "%s\n\nFlags:\n", title)
-		shown = func(flag string) bool { return slices.Contains(flags, flag) }
-	}
-	f.VisitAll(func(fl *flag.Flag) {
-		if !shown(fl.Name) {
-			return
-		}
-		argument, usage := flag.UnquoteUsage(fl)
-		if argument != "" {
-			argument = " " + argument
-		}
-		def := fl.DefValue
-		switch {
-		case def == "" && strings.Contains(usage, "the default is"):
-			def = "see above"
-		case def == "":
-			def = "none"
-		}
-		for _, s := range f.small {
-			if v, ok := s.values[fl.Name]; ok {
-				def += "; " + s.when + " " + v
-			}
-		}
-		if v := f.env[fl.Name]; v != "" {
-			def = "$" + v + ", else " + def
-		}
-		usage = strings.ReplaceAll(usage, "\n", "\n\t")
-		fmt.Fprintf(&b, "  -%s%s\n\t%s\n\tdefault: %s\n", fl.Name, argument, usage, def)
-	})
-	_, err := w.Write(b.Bytes())
-	return err
-}
-
-func (f *FlagSet) topic(name string) (title string, flags []string) {
-	for _, t := range f.topics {
-		if title, flags = t.find(name); flags != nil {
-			break
-		}
-	}
-	return title, flags
-}
 
 type value[T any] struct {
 	p     *T

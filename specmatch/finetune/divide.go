@@ -24,10 +24,11 @@ const (
 	StratifiedScaffold = "stratified-scaffold"
 )
 
+// splits are the names that are not of columns.
+var splits = []string{Random, Stratified, Scaffold, StratifiedScaffold}
+
 // isSplit reports whether a name is that of a split, and not of a column.
-func isSplit(name string) bool {
-	return slices.Contains([]string{Random, Stratified, Scaffold, StratifiedScaffold}, name)
-}
+func isSplit(name string) bool { return slices.Contains(splits, name) }
 
 // The parts that may have files of their own.
 const (

@@ -14,6 +14,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/dataset/moleculenet"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
+	"github.com/specmatch/specmatch/gnn/dataset/suggest"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch/model"
@@ -110,6 +111,9 @@ func Read(ctx context.Context, path string, t Task, o records.Options) (*Example
 
 	table, err := records.ReadAll(ctx, path, o)
 	if err != nil {
+		if strings.HasSuffix(err.Error(), fmt.Sprintf("no column %q", t.Split)) {
+			err = fmt.Errorf("%w%s", err, suggest.DidYouMean(t.Split, splits))
+		}
 		return nil, err
 	}
 	x := &Examples{

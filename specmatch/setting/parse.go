@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/specmatch/specmatch/gnn/dataset/suggest"
 )
 
 // Parser parses a flag's argument. Its error says what is wanted; the caller adds the flag and the
@@ -28,7 +30,7 @@ func Text(s string) (string, error) {
 func OneOf(choices ...string) Parser[string] {
 	return func(s string) (string, error) {
 		if !slices.Contains(choices, s) {
-			return "", fmt.Errorf("want %s", or(choices))
+			return "", fmt.Errorf("want %s%s", or(choices), suggest.DidYouMean(s, choices))
 		}
 		return s, nil
 	}

@@ -139,6 +139,13 @@ func (r *reader) openCSV() (next func() (*Record, error), err error) {
 	if err != nil {
 		return nil, err
 	}
+	ahead := column < 0 // the first row was read to find the column
+	if ahead {
+		column, err = r.columnOfMolecules(rows)
+		if err != nil {
+			return nil, err
+		}
+	}
 	id, fields, err := r.columns(rows)
 	if err != nil {
 		return nil, err
@@ -150,7 +157,11 @@ func (r *reader) openCSV() (next func() (*Record, error), err error) {
 		}
 	}
 	return func() (*Record, error) {
-		err := rows.Next()
+		var err error
+		if !ahead {
+			err = rows.Next()
+		}
+		ahead = false
 		if bad, ok := err.(*dataset.SyntaxError); ok {
 			rec := r.record(bad.Line)
 			rec.Err = bad
@@ -168,7 +179,7 @@ func (r *reader) openCSV() (next func() (*Record, error), err error) {
 	}, nil
 }
 
-// smilesColumn returns the position of the column of SMILES.
+// smilesColumn returns the position of the column of SMILES, by its name; -1 if no name tells.
 func (r *reader) smilesColumn(rows *textfile.Rows) (int, error) {
 	if r.o.SMILES != "" {
 		return rows.Column(r.o.SMILES)
@@ -193,7 +204,41 @@ func (r *reader) smilesColumn(rows *textfile.Rows) (int, error) {
 		return 0, rows.BadHeader(names,
 			"a table of edges has the columns graph, source and target by these names")
 	}
-	return rows.Column("smiles")
+	return -1, nil
+}
+
+// columnOfMolecules reads the first row, and returns the position of the only column that has a molecule
+// of three atoms or more there (NO is an answer), for a table whose header does not tell.
+func (r *reader) columnOfMolecules(rows *textfile.Rows) (int, error) {
+	header := strings.Join(rows.Header, ",")
+	isMolecule := func(text string) bool {
+		m, err := molecule.Parse(strings.TrimSpace(text))
+		return err == nil && len(m.Atoms) > 2
+	}
+	if slices.ContainsFunc(rows.Header, isMolecule) {
+		return 0, rows.BadHeader(header, `no column "smiles"; this line has a molecule, where the names of the `+
+			"columns should be: write smiles above it, or name the file .smi")
+	}
+	if err := rows.Next(); err != nil {
+		return 0, rows.BadHeader(header, `no column "smiles"`)
+	}
+	var found []int
+	var names []string
+	for i, text := range rows.Row {
+		if isMolecule(text) {
+			found = append(found, i)
+			names = append(names, rows.Header[i])
+		}
+	}
+	switch len(found) {
+	case 0:
+		return 0, rows.BadHeader(header, `no column "smiles", and the first row has no molecule: say which column has `+
+			"them (-smiles-column)")
+	case 1:
+		return found[0], nil
+	}
+	return 0, rows.BadHeader(header, fmt.Sprintf(`no column "smiles", and several have molecules: say which `+
+		"(-smiles-column %s)", strings.Join(names, " or ")))
 }
 
 // columns returns the positions of the ID, -1 if there is none, and of the fields in a table.

@@ -32,7 +32,17 @@ func setupEmbed(f *cli.FlagSet) cli.Action {
 	}
 	x.output.input = &x.input
 	x.output.models = func() []string { return []string{x.Model} }
-	f.Add(&x.input, &x.output)
+	f.Common("in", "out", "model", "features", "readout", "id", "smiles-column", "keep", "workers",
+		"float16", "shard", "collect")
+	f.Section("Input", func() { f.Add(&x.input) })
+	f.Section("Output", func() { f.Add(&x.output) })
+	f.Section("Model", func() { x.registerModel(f) })
+	f.Section("Engine", func() { f.Add(&x.engine) })
+	return x.run
+}
+
+// registerModel adds the flags that say how a vector is made.
+func (x *embedding) registerModel(f *cli.FlagSet) {
 	cli.Var(f, &x.Model, "model", setting.Text,
 		"model `file` with the encoder, from train or finetune; pretrained is the built-in encoder for molecules")
 	cli.Var(f, &x.Readout, "readout", readoutOf(readoutAuto, readoutOwn),
@@ -45,8 +55,6 @@ func setupEmbed(f *cli.FlagSet) cli.Action {
 			"(2:2048 by default)")
 	cli.Var(f, &x.Memory, "memory", setting.Int(0),
 		"`MB` of memory for the cache of atom environments of all workers, which speeds up molecules")
-	f.Add(&x.engine)
-	return x.run
 }
 
 func (x *embedding) run(ctx context.Context, stdout, stderr io.Writer) error {
@@ -56,6 +64,11 @@ func (x *embedding) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err := train.MemoryFits("the cache of atom environments", float64(x.Memory)*(1<<20)); err != nil {
 		return cli.Usagef("-memory %d: %w", x.Memory, err)
 	}
+	path, err := oneModelFile(x.Model)
+	if err != nil {
+		return err
+	}
+	x.Model = path
 	models, err := x.openReplicas(x.engine, x.Model)
 	if err != nil {
 		return err

@@ -79,16 +79,13 @@ func setupFinetune(f *cli.FlagSet) cli.Action {
 		},
 		flags: f,
 	}
-	f.Add(&x.input)
+	f.Common("in", "target", "out", "model", "split", "folds", "test", "kind", "log", "range", "features",
+		"epochs", "seeds", "id", "smiles-column")
+	f.Section("Input", func() { f.Add(&x.input) })
+	f.Section("Targets and splits", func() { x.registerTask(f) })
 	f.Free("in", "valid", "test")
-	x.registerTask(f)
-	cli.Var(f, &x.Model, "model", setting.Text,
-		"model `file` whose encoder to start from, or pretrained, the encoder of molecules in this "+
-			"program;\n"+
-			"by default the weights are random")
-	f.Add(&x.recipe)
-	x.registerFit(f)
-	f.Add(&x.engine, &x.output)
+	f.Section("Model and fit", func() { x.registerModel(f) })
+	f.Section("Engine and output", func() { f.Add(&x.engine, &x.output) })
 	f.Small("for molecules", x.input.molecules, map[string]string{
 		"hidden": fmt.Sprint(recipe.Hidden),
 		"layers": fmt.Sprint(recipe.Layers),
@@ -97,6 +94,16 @@ func setupFinetune(f *cli.FlagSet) cli.Action {
 	f.Small("with -folds", func() bool { return x.Folds > 0 }, map[string]string{"seeds": "1"})
 	f.Check(x.check)
 	return x.run
+}
+
+// registerModel adds the flags that say where a fit starts, what the model is, and how it is fitted.
+func (x *tuning) registerModel(f *cli.FlagSet) {
+	cli.Var(f, &x.Model, "model", setting.Text,
+		"model `file` whose encoder to start from, or pretrained, the encoder of molecules in this "+
+			"program;\n"+
+			"by default the weights are random")
+	f.Add(&x.recipe)
+	x.registerFit(f)
 }
 
 // registerTask adds the flags that say what is predicted, and how the records are split.
@@ -213,10 +220,13 @@ func (x *tuning) check() error {
 	return checkRunOutputs(x.output.Dir, written, x.In, x.Model, x.Valid, x.Test)
 }
 
-func (x *tuning) run(ctx context.Context, stdout, stderr io.Writer) error {
+func (x *tuning) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	if x.Model != "" {
 		// All fits start from this copy, which needs no engine but one to be read from.
-		var err error
+		x.Model, err = oneModelFile(x.Model)
+		if err != nil {
+			return err
+		}
 		x.source, err = openModel(x.Model, cli.Engine{Backend: "cpu", Precision: x.engine.Precision})
 		if err != nil {
 			return err
@@ -234,7 +244,7 @@ func (x *tuning) run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	set := x.examples.Set
 	fmt.Fprintf(stderr, "%d %s, %s\n", len(set.Graphs), x.examples.Content, x.examples.Summary())
-	err := train.Fits(x.engine.Backend, x.engine.Precision, x.arch, set.Graphs, x.recipe.Batch)
+	err = train.Fits(x.engine.Backend, x.engine.Precision, x.arch, set.Graphs, x.recipe.Batch)
 	if err != nil {
 		return cli.Usagef("-hidden %d -layers %d -batch %d: %w",
 			x.arch.Hidden, x.arch.Layers, x.recipe.Batch, err)

@@ -1006,7 +1006,7 @@ func TestMistakes(t *testing.T) {
 		line, want string
 		usage      bool
 	}{
-		{"embd", `unknown command "embd": want one of train, embed, finetune, predict, convert, inspect`, true},
+		{"embd", `unknown command "embd"; did you mean "embed"?`, true},
 		{"embed -in g.jsonl -out v.npy", "g.jsonl: has graphs, want molecules", false},
 		{"predict -in m.csv -out p.csv", "-model is needed", true},
 		{"embed -in m.csv -out ./m.csv", "it is the input m.csv", true},
@@ -1219,6 +1219,17 @@ func TestHelp(t *testing.T) {
 				t.Errorf("completion has no %s of %s", m[1], c.Name)
 			}
 		}
+		all, _, err := invoke(t.Context(), c.Name+" -h all")
+		if !errors.Is(err, flag.ErrHelp) || strings.Count(stdout, "\n  -") > 15 || strings.Count(stdout, "\n") > 60 {
+			t.Errorf("%s -h has more than 15 flags or 60 lines, or %v:\n%s", c.Name, err, stdout)
+		}
+		flags := cli.NewFlagSet(c.Name, c.Synopsis, c.Examples...)
+		c.Setup(flags)
+		flags.VisitAll(func(fl *flag.Flag) {
+			if n := len(regexp.MustCompile(`(?m)^  -`+fl.Name+`( |$)`).FindAllString(all, -1)); n != 1 {
+				t.Errorf("%s -h all has -%s %d times", c.Name, fl.Name, n)
+			}
+		})
 		if !strings.Contains(overview, "\n  "+c.Name+"\n") {
 			t.Errorf("the overview has no %s", c.Name)
 		}

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn"
@@ -35,14 +39,17 @@ func openModel(path string, e cli.Engine) (*modelOnEngine, error) {
 
 // openModelOn is [openModel] with a function that opens the engine.
 func openModelOn(path string, open func() (backend.Backend, error)) (*modelOnEngine, error) {
-	var source io.Reader = bytes.NewReader(pretrained.Model)
+	source := bufio.NewReader(bytes.NewReader(pretrained.Model))
 	if path != builtin {
 		file, err := os.Open(path)
 		if err != nil {
 			return nil, err
 		}
 		defer file.Close()
-		source = file
+		source.Reset(file)
+		if err := checkKind(path, source); err != nil {
+			return nil, err
+		}
 	}
 	be, err := open()
 	if err != nil {
@@ -63,14 +70,71 @@ func openModelOn(path string, open func() (backend.Backend, error)) (*modelOnEng
 	return &modelOnEngine{Trained: m, sum: fmt.Sprintf("%x", hash.Sum(nil)), be: be}, nil
 }
 
+// checkKind returns an error that names what a file is, if it begins as a file of another kind does.
+func checkKind(path string, source *bufio.Reader) error {
+	head, _ := source.Peek(16) // a shorter file has fewer bytes
+	const want = "want a model file, such as RUN/model.safetensors of train or finetune"
+	for _, kind := range []struct{ magic, is string }{
+		{"\x93NUMPY", "is a .npy matrix"},
+		{"PAR1", "is a Parquet table"},
+		{"\x1f\x8b", "is packed by gzip"},
+		{"PK\x03\x04", "is a zip archive, such as torch.save writes; specmatch convert -in " + path +
+			" makes a model file of weights"},
+	} {
+		if bytes.HasPrefix(head, []byte(kind.magic)) {
+			return fmt.Errorf("%s: %s; %s", path, kind.is, want)
+		}
+	}
+	if len(head) > 8 && !bytes.ContainsFunc(head[:8], unicode.IsControl) && utf8.Valid(head[:8]) {
+		return fmt.Errorf("%s: is a text; %s", path, want)
+	}
+	return nil
+}
+
 // Close frees the engine, and with it the model.
 func (m *modelOnEngine) Close() { m.be.Close() }
+
+// modelFiles returns the model files that the values of -model name: a run directory stands for all
+// models in it.
+func modelFiles(paths ...string) (files []string, err error) {
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil || !info.IsDir() {
+			files = append(files, path)
+			continue
+		}
+		found, err := filepath.Glob(filepath.Join(path, "model*.safetensors"))
+		if err != nil || len(found) == 0 {
+			return nil, cli.Usagef("-model %s: this directory has no model*.safetensors; want a model file or the "+
+				"directory of a run of train or finetune", path)
+		}
+		files = append(files, found...)
+	}
+	return files, nil
+}
+
+// oneModelFile is [modelFiles] for a command that takes one model.
+func oneModelFile(path string) (string, error) {
+	files, err := modelFiles(path)
+	if err == nil && len(files) > 1 {
+		err = cli.Usagef("-model %s: this directory has %d models; name one, such as %s",
+			path, len(files), files[0])
+	}
+	if err != nil {
+		return "", err
+	}
+	return files[0], nil
+}
 
 func setupInspect(f *cli.FlagSet) cli.Action {
 	path := builtin
 	cli.Var(f, &path, "model", setting.Text,
 		"model `file` to describe; pretrained is the built-in encoder for molecules")
 	return func(_ context.Context, stdout, _ io.Writer) error {
+		path, err := oneModelFile(path)
+		if err != nil {
+			return err
+		}
 		m, err := openModel(path, cli.Engine{Backend: "cpu"})
 		if err != nil {
 			return err

@@ -28,10 +28,21 @@ func setupPredict(f *cli.FlagSet) cli.Action {
 	x := new(prediction)
 	x.output.input = &x.input
 	x.output.models = func() []string { return x.Models }
-	f.Add(&x.input, &x.output)
+	f.Common("in", "model", "out", "level", "distance", "explain", "target", "keep", "id", "smiles-column",
+		"workers", "shard", "collect")
+	f.Section("Input", func() { f.Add(&x.input) })
+	f.Section("Output", func() { f.Add(&x.output) })
+	f.Section("Model", func() { x.registerModel(f) })
+	f.Section("Engine", func() { f.Add(&x.engine) })
+	f.Check(x.check)
+	return x.run
+}
+
+// registerModel adds the flags that say what predicts, and what is written next to predictions.
+func (x *prediction) registerModel(f *cli.FlagSet) {
 	cli.Var(f, &x.Models, "model", setting.List(setting.Text),
-		"model `files A,B` from finetune; with several, the output has the mean of their predictions\n"+
-			"and the standard deviation (NAME_std)")
+		"model `files A,B` from finetune, or the directory of its run; with several, the output has the mean of\n"+
+			"their predictions and the standard deviation (NAME_std)")
 	cli.Var(f, &x.Level, "level", setting.Float(0, 0.999),
 		"`probability`, such as 0.9, of the prediction intervals (NAME_low, NAME_high) or, for classes,\n"+
 			"prediction sets (NAME_in) to add; 0 adds none")
@@ -43,9 +54,6 @@ func setupPredict(f *cli.FlagSet) cli.Action {
 			"targets, if the file has them and they are not classes")
 	f.BoolVar(&x.Distance, "distance", false,
 		"add the distance to the training records: 1 is typical, larger is less similar")
-	f.Add(&x.engine)
-	f.Check(x.check)
-	return x.run
 }
 
 // check returns an error if flags contradict each other, or name the same file.
@@ -67,9 +75,16 @@ func (x *prediction) check() error {
 	return checkOutputs(written, append(x.Models, x.In)...)
 }
 
-func (x *prediction) run(ctx context.Context, stdout, stderr io.Writer) error {
+func (x *prediction) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	if x.Join {
 		return x.output.collect(ctx, stdout)
+	}
+	x.Models, err = modelFiles(x.Models...)
+	if err != nil {
+		return err
+	}
+	if err := x.check(); err != nil { // with the models of a directory
+		return err
 	}
 	opened, err := x.openReplicas(x.engine, x.Models...)
 	if err != nil {

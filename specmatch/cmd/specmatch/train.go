@@ -92,20 +92,18 @@ func setupTrain(f *cli.FlagSet) cli.Action {
 		flags:   f,
 	}
 	r := &x.run
-	f.Add(&x.input)
+	f.Common("in", "out", "method", "epochs", "hidden", "layers", "atoms", "smiles-column",
+		"readout", "batch", "lr", "seed")
+	f.Section("Input", func() { f.Add(&x.input) })
 	f.Free("in")
-	cli.Var(f, &r.Method, "method", setting.OneOf(methodNames()...), "training `method`")
-	r.Recipe.RegisterTraining(f)
-	cli.Var(f, &r.Seed, "seed", setting.Int(0), "random `seed` of weights, batches and views")
-	f.Add(&x.encoder)
-	cli.Var(f, &x.Readout, "readout", readoutOf(readoutAuto),
-		"`readout` LAYERS:KINDS for training and embedding, such as all:sum,mean,max or last:sum;\n"+
-			"auto uses the method's readout, or else the encoder's")
-	r.Settings.Register(f, method.Unsupervised, methodNames(), func() []string {
-		return []string{r.Method}
+	f.Section("Encoder and training", func() { x.registerTraining(f) })
+	f.Section("Settings of methods", func() {
+		r.Settings.Register(f, method.Unsupervised, methodNames(), func() []string {
+			return []string{r.Method}
+		})
+		r.Settings.RegisterRecipes(f, method.Unsupervised)
 	})
-	r.Settings.RegisterRecipes(f, method.Unsupervised)
-	f.Add(&x.engine, &x.output)
+	f.Section("Engine and output", func() { f.Add(&x.engine, &x.output) })
 	molecules := map[string]string{
 		"hidden": "300",
 		"layers": "5",
@@ -121,6 +119,18 @@ func setupTrain(f *cli.FlagSet) cli.Action {
 		return checkRunOutputs(x.output.Dir, []string{modelFile}, x.In)
 	})
 	return x.train
+}
+
+// registerTraining adds the flags of the encoder and of its training.
+func (x *trainCommand) registerTraining(f *cli.FlagSet) {
+	r := &x.run
+	cli.Var(f, &r.Method, "method", setting.OneOf(methodNames()...), "training `method`")
+	r.Recipe.RegisterTraining(f)
+	cli.Var(f, &r.Seed, "seed", setting.Int(0), "random `seed` of weights, batches and views")
+	f.Add(&x.encoder)
+	cli.Var(f, &x.Readout, "readout", readoutOf(readoutAuto),
+		"`readout` LAYERS:KINDS for training and embedding, such as all:sum,mean,max or last:sum;\n"+
+			"auto uses the method's readout, or else the encoder's")
 }
 
 type trainCommand struct {

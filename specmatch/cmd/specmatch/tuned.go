@@ -73,7 +73,8 @@ func (x *tuning) report(stdout io.Writer, results []outcome) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "models, test predictions and metrics: %s%c\n",
+	_, err = fmt.Fprintf(stdout, "models, test predictions and metrics: %s%c\n"+
+		"next: specmatch predict -in NEW.csv -model %[1]s -out predictions.csv\n",
 		x.dir.Path, os.PathSeparator)
 	return err
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/suggest"
 )
 
 // Find returns the path of the first of the names that is in dir. If none is,
@@ -465,7 +466,8 @@ func (c *Rows) Column(name string) (int, error) {
 		}
 	}
 	if i < 0 {
-		return 0, c.BadHeader(strings.Join(c.Header, ","), fmt.Sprintf("no column %q", name))
+		reason := fmt.Sprintf("no column %q", name) + suggest.DidYouMean(name, c.Header)
+		return 0, c.BadHeader(strings.Join(c.Header, ","), reason)
 	}
 	return i, nil
 }

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestMessages: what is typed by mistake is answered with what to type.
+func TestMessages(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "m.csv", moleculeTable(60))
+	write(t, "odd.csv", "name,mol,y\na,CCO,1\nb,CCC,2\n")
+	write(t, "two.csv", "mol,parent,y\nCCO,CCCO,1\n")
+	write(t, "bare.csv", "CCO,1\nCCC,2\n")
+	write(t, "none.csv", "a,b\n1,2\n")
+	must(t, "finetune -in m.csv -target length -epochs 1 -seeds 2 -out run"+few+tiny)
+	must(t, "embed -in m.csv -features descriptors -out v.npy")
+	model := filepath.Join("run", division{}.modelFile())
+	for line, want := range map[string]string{
+		// flags and commands
+		"embed -smiles smiles":             "there is no flag -smiles; did you mean -smiles-column?",
+		"finetune -epoch 1":                "there is no flag -epoch; did you mean -epochs?",
+		"finetune -targets y":              "there is no flag -targets; did you mean -target?",
+		"predict -models x":                "there is no flag -models; did you mean -model?",
+		"embed -xyzzy 1":                   "there is no flag -xyzzy",
+		"predct":                           `unknown command "predct"; did you mean "predict"?`,
+		"fine-tune":                        `unknown command "fine-tune"; did you mean "finetune"?`,
+		"m.csv":                            `this is a file, and a command comes first, as in embed -in m.csv`,
+		"frobnicate":                       `unknown command "frobnicate": want one of train, embed`,
+		"embed m.csv v.npy":                `unexpected argument "m.csv": every value follows its flag, as in -in m.csv or`,
+		"predict -in m.csv -model a b":     `unexpected argument "b": every value follows its flag, as in -out b`,
+		"train -method infonec -in m.csv":  `did you mean "infonce"?`,
+		"finetune -kind regresion":         `did you mean "regression"?`,
+		"finetune -in m.csv -loss absolut": `did you mean "absolute"?`,
+		// columns
+		"finetune -in m.csv -target Length":                        `no column "Length"; did you mean "length"?`,
+		"finetune -in m.csv -target lenght":                        `no column "lenght"; did you mean "length"?`,
+		"embed -in m.csv -smiles-column SMILES -out w.npy":         `no column "SMILES"; did you mean "smiles"?`,
+		"embed -in m.csv -id nam -out w.npy":                       `no column "nam"; did you mean "name"?`,
+		"predict -in m.csv -keep parts -out w.csv -model " + model: `no column "parts"; did you mean "part"?`,
+		"embed -in two.csv -out w.npy":                             `several have molecules: say which (-smiles-column mol or parent)`,
+		"embed -in bare.csv -out w.npy":                            `this line has a molecule, where the names of the columns should be`,
+		"embed -in none.csv -out w.npy":                            `the first row has no molecule: say which column has them (-smiles-column)`,
+		// splits
+		"finetune -in m.csv -target length -split scafold": `did you mean "scaffold"?`,
+		"finetune -in m.csv -target length -split parts":   `did you mean "part"?`,
+		// models
+		"embed -in m.csv -model run -out w.npy":       "this directory has 2 models; name one, such as run/model-0.safetensors",
+		"predict -in m.csv -model . -out w.csv":       "this directory has no model*.safetensors",
+		"predict -in m.csv -model v.npy -out w.csv":   "v.npy: is a .npy matrix",
+		"predict -in m.csv -model m.csv -out w.csv":   "m.csv: is a text; want a model file",
+		"predict -in m.csv -model none.st -out w.csv": "none.st: no such file",
+	} {
+		_, _, err := invoke(t.Context(), line)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\nsays %v\nwant %s", line, err, want)
+		}
+	}
+}
+
+// TestUnderstood: what is meant without doubt is taken, and said.
+func TestUnderstood(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "m.csv", moleculeTable(60))
+	write(t, "odd.csv", "name,mol,y\na,CCO,1\nb,CCC,2\nc,C(,3\n")
+	stdout, stderr, err := invoke(t.Context(), "embed -in odd.csv -id name -features descriptors -out v.csv")
+	if err != nil || !strings.Contains(stderr, "SMILES mol") || !strings.Contains(stdout, "2 rows") {
+		t.Errorf("%s%s%v", stdout, stderr, err)
+	}
+	if rows := readCSV(t, "v.csv"); len(rows) != 3 || rows[1][0] != "a" {
+		t.Errorf("%q", rows)
+	}
+	stdout = must(t, "finetune -in m.csv -target length -epochs 1 -seeds 2 -out run"+few+tiny)
+	if want := "next: specmatch predict -in NEW.csv -model run -out predictions.csv\n"; !strings.HasSuffix(stdout, want) {
+		t.Errorf("ends with %q", stdout)
+	}
+	must(t, "predict -in m.csv -model run -out a.csv")
+	must(t, "predict -in m.csv -model run/model-0.safetensors,run/model-1.safetensors -out b.csv")
+	if read(t, "a.csv") != read(t, "b.csv") {
+		t.Error("a run directory is not its models")
+	}
+	for _, version := range []string{"version", "-version", "--version"} {
+		if text := must(t, version); !strings.HasPrefix(text, "specmatch ") {
+			t.Errorf("%s: %s", version, text)
+		}
+	}
+}
