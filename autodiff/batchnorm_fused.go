@@ -21,7 +21,9 @@ func (x *Var) addRowReLUFused(fuser backend.BiasFuser, b *Var) *Var {
 
 // batchNormFused is [Var.BatchNorm] in one call of the engine each way. It returns nil if the
 // engine has no such call, or has one without weights where n has weights.
-func (x *Var) batchNormFused(gamma, b *Var, n Norm) (y *Var, mean, variance *tensor.Tensor) {
+func (x *Var) batchNormFused(
+	gamma, b *Var, n Norm,
+) (y *Var, mean, variance *tensor.Tensor) {
 	fuser := x.tape.fused.Norm
 	if fuser == nil {
 		return nil, nil, nil
@@ -60,7 +62,11 @@ func (x *Var) batchNormFused(gamma, b *Var, n Norm) (y *Var, mean, variance *ten
 	}
 	fuser.NormForward(k)
 	y = t.Record("BatchNorm", k.Y, func(dy *tensor.Tensor) {
-		d := &backend.NormGradients{DY: dy, Gamma: be.Alloc(1, f), Beta: be.Alloc(1, f)}
+		d := &backend.NormGradients{
+			DY:    dy,
+			Gamma: be.Alloc(1, f),
+			Beta:  be.Alloc(1, f),
+		}
 		if x.needs {
 			d.DX = be.Alloc(x.Rows(), f)
 		}

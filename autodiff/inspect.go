@@ -8,11 +8,15 @@ import (
 
 // Inspect makes a tape remember the inputs of its operators, for programs that show a
 // tape or step through it.
-func Inspect() Option { return func(t *Tape) { t.inspect = true } }
+func Inspect() Option {
+	return func(t *Tape) { t.inspect = true }
+}
 
 // Entries returns the list that [Tape.Backward] walks from its end: the operators and
 // leaves in the order in which they were recorded. Constants and parameters are not on it.
-func (t *Tape) Entries() []*Var { return slices.Clone(t.nodes) }
+func (t *Tape) Entries() []*Var {
+	return slices.Clone(t.nodes)
+}
 
 // Inputs returns the operands of the operator that made v, if the tape is for
 // inspection ([Inspect]) and the operator was recorded; otherwise nil.

@@ -19,7 +19,9 @@ func (x *Var) Sum() *Var {
 }
 
 // Mean returns the mean of all entries [1×1].
-func (x *Var) Mean() *Var { return x.Sum().Scale(1 / float64(x.value.Len())) }
+func (x *Var) Mean() *Var {
+	return x.Sum().Scale(1 / float64(x.value.Len()))
+}
 
 // Dot returns y = Σ_ij x_ij·b_ij [1×1] for equal shapes. VJP: dx = dy·b,
 // db = dy·x.
@@ -81,7 +83,9 @@ func (x *Var) LogSumExp() *Var {
 }
 
 // LogSoftmax returns y_ij = x_ij - ln Σ_k e^x_ik.
-func (x *Var) LogSoftmax() *Var { return x.SubCol(x.LogSumExp()) }
+func (x *Var) LogSoftmax() *Var {
+	return x.SubCol(x.LogSumExp())
+}
 
 // Softmax returns y_ij = e^x_ij / Σ_k e^x_ik.
 func (x *Var) Softmax() *Var { return x.LogSoftmax().Exp() }

@@ -13,7 +13,11 @@ func ConcatCols(vs ...*Var) *Var {
 	cols := 0
 	for _, v := range vs {
 		if v.Rows() != vs[0].Rows() {
-			mismatch("ConcatCols", fmt.Sprintf("%v beside %v", vs[0].value, v.value), "rows must agree")
+			mismatch(
+				"ConcatCols",
+				fmt.Sprintf("%v beside %v", vs[0].value, v.value),
+				"rows must agree",
+			)
 		}
 		cols += v.Cols()
 	}
@@ -26,7 +30,11 @@ func ConcatRows(vs ...*Var) *Var {
 	rows := 0
 	for _, v := range vs {
 		if v.Cols() != vs[0].Cols() {
-			mismatch("ConcatRows", fmt.Sprintf("%v above %v", vs[0].value, v.value), "columns must agree")
+			mismatch(
+				"ConcatRows",
+				fmt.Sprintf("%v above %v", vs[0].value, v.value),
+				"columns must agree",
+			)
 		}
 		rows += v.Rows()
 	}
@@ -57,16 +65,23 @@ func concat(name string, vs []*Var, rows, cols, stepRows, stepCols int) *Var {
 
 // SliceRows returns a copy [hi-lo × F] of the rows lo ≤ i < hi of x [N×F]. VJP: dx
 // is dy in those rows and 0 elsewhere. It panics unless 0 ≤ lo ≤ hi ≤ N.
-func (x *Var) SliceRows(lo, hi int) *Var { return x.slice("SliceRows", lo, 0, hi-lo, x.Cols()) }
+func (x *Var) SliceRows(lo, hi int) *Var {
+	return x.slice("SliceRows", lo, 0, hi-lo, x.Cols())
+}
 
 // SliceCols returns a copy [N × hi-lo] of the columns lo ≤ j < hi of x [N×F]. VJP:
 // dx is dy in those columns and 0 elsewhere. It panics unless 0 ≤ lo ≤ hi ≤ F.
-func (x *Var) SliceCols(lo, hi int) *Var { return x.slice("SliceCols", 0, lo, x.Rows(), hi-lo) }
+func (x *Var) SliceCols(lo, hi int) *Var {
+	return x.slice("SliceCols", 0, lo, x.Rows(), hi-lo)
+}
 
 func (x *Var) slice(name string, i, j, rows, cols int) *Var {
 	if min(i, j, rows, cols) < 0 || i+rows > x.Rows() || j+cols > x.Cols() {
 		mismatch(
-			name, x.value.String(), fmt.Sprintf("the block [%d×%d] at (%d,%d) is outside", rows, cols, i, j),
+			name,
+			x.value.String(),
+			fmt.Sprintf("the block [%d×%d] at (%d,%d) is outside",
+				rows, cols, i, j),
 		)
 	}
 	t := x.tape
@@ -102,7 +117,10 @@ func (x *Var) FillDiagonal(v float64) *Var {
 		return dst
 	}
 	return t.Record(
-		"FillDiagonal", t.keep(filled(x.value, v)), func(dy *tensor.Tensor) { x.AddGrad(filled(dy, 0)) }, x,
+		"FillDiagonal",
+		t.keep(filled(x.value, v)),
+		func(dy *tensor.Tensor) { x.AddGrad(filled(dy, 0)) },
+		x,
 	)
 }
 
@@ -113,7 +131,9 @@ func (x *Var) FillDiagonal(v float64) *Var {
 func (x *Var) GatherRows(idx []int32) *Var {
 	t := x.tape
 	checkIndices("GatherRows", idx, x.Rows())
-	return x.gatherRows(t.Indices(idx), func() *backend.CSR { return t.members(idx, x.Rows()) })
+	return x.gatherRows(t.Indices(idx), func() *backend.CSR {
+		return t.members(idx, x.Rows())
+	})
 }
 
 // GatherRowsOf is GatherRows with indices that are on the engine already, where a
@@ -121,13 +141,21 @@ func (x *Var) GatherRows(idx []int32) *Var {
 // i lists the k with idx[k] = i. The contents of both are not checked.
 func (x *Var) GatherRowsOf(idx *backend.Indices, members *backend.CSR) *Var {
 	if members.Rows != x.Rows() || members.Cols != idx.Len() {
-		mismatch("GatherRowsOf", fmt.Sprintf("%v by %d indices", x.value, idx.Len()),
-			fmt.Sprintf("want members [%d×%d], not [%d×%d]", x.Rows(), idx.Len(), members.Rows, members.Cols))
+		mismatch(
+			"GatherRowsOf",
+			fmt.Sprintf("%v by %d indices", x.value, idx.Len()),
+			fmt.Sprintf("want members [%d×%d], not [%d×%d]",
+				x.Rows(), idx.Len(), members.Rows, members.Cols),
+		)
 	}
-	return x.gatherRows(idx, func() *backend.CSR { return members })
+	return x.gatherRows(idx, func() *backend.CSR {
+		return members
+	})
 }
 
-func (x *Var) gatherRows(idx *backend.Indices, members func() *backend.CSR) *Var {
+func (x *Var) gatherRows(
+	idx *backend.Indices, members func() *backend.CSR,
+) *Var {
 	t := x.tape
 	out := t.Alloc(idx.Len(), x.Cols())
 	t.be.GatherRows(out, x.value, idx)
@@ -145,7 +173,11 @@ func (x *Var) ScatterAddRows(idx []int32, n int) *Var {
 	t := x.tape
 	checkIndices("ScatterAddRows", idx, n)
 	if len(idx) != x.Rows() {
-		mismatch("ScatterAddRows", x.value.String(), fmt.Sprintf("%d indices for the rows", len(idx)))
+		mismatch(
+			"ScatterAddRows",
+			x.value.String(),
+			fmt.Sprintf("%d indices for the rows", len(idx)),
+		)
 	}
 	out := t.Alloc(n, x.Cols())
 	t.be.SpMM(out, t.members(idx, n), x.value, 0)
@@ -172,7 +204,10 @@ func (t *Tape) members(idx []int32, n int) *backend.CSR {
 func checkIndices(op string, idx []int32, n int) {
 	for k, i := range idx {
 		if i < 0 || int(i) >= n {
-			panic(fmt.Sprintf("autodiff: %s: index %d at position %d is outside 0..%d", op, i, k, n-1))
+			panic(fmt.Sprintf(
+				"autodiff: %s: index %d at position %d is outside 0..%d",
+				op, i, k, n-1,
+			))
 		}
 	}
 }

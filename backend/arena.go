@@ -11,7 +11,9 @@ import (
 
 // Debug reports whether SPECMATCH_DEBUG=1 is set. Engines then trade speed for
 // early failure: see [Arena].
-func Debug() bool { return os.Getenv("SPECMATCH_DEBUG") == "1" }
+func Debug() bool {
+	return os.Getenv("SPECMATCH_DEBUG") == "1"
+}
 
 // ErrFreed is the cause of the *[Error] for a tensor that has been freed or belongs to
 // another engine.
@@ -75,7 +77,11 @@ func (a *Arena) Alloc(rows, cols int) *tensor.Tensor {
 	} else {
 		b, err := a.Make(classSize(class))
 		if err != nil {
-			panic(&Error{Backend: a.Engine, Op: fmt.Sprintf("Alloc [%d×%d]", rows, cols), Err: err})
+			panic(&Error{
+				Backend: a.Engine,
+				Op:      fmt.Sprintf("Alloc [%d×%d]", rows, cols),
+				Err:     err,
+			})
 		}
 		e.buffer = b
 	}
@@ -99,7 +105,11 @@ func (a *Arena) Free(t *tensor.Tensor) {
 	}
 	e := freed{t, t.Buf}
 	if e.buffer == nil {
-		panic(&Error{Backend: a.Engine, Op: "Free " + t.String(), Err: ErrFreed})
+		panic(&Error{
+			Backend: a.Engine,
+			Op:      "Free " + t.String(),
+			Err:     ErrFreed,
+		})
 	}
 	a.inUse -= int64(t.Len()) * int64(a.ElementBytes)
 	t.Buf = nil

@@ -78,11 +78,23 @@ type RowKeeper interface {
 type MessageFuser interface {
 	// Messages sets y = A·x + self·x + c·w for A [R×C], x [C×F], c [R×K] and w [K×F],
 	// the tables ws stacked row-wise.
-	Messages(y *tensor.Tensor, a *CSR, x *tensor.Tensor, self float64, c *tensor.Tensor, ws []*tensor.Tensor)
+	Messages(
+		y *tensor.Tensor,
+		a *CSR,
+		x *tensor.Tensor,
+		self float64,
+		c *tensor.Tensor,
+		ws []*tensor.Tensor,
+	)
 	// MessagesBackward sets dx = Aᵀ·dy + self·dy, where at is Aᵀ, and the tables dws
 	// to the rows of cᵀ·dy. A gradient that is nil is not computed.
 	MessagesBackward(
-		dx *tensor.Tensor, dws []*tensor.Tensor, dy *tensor.Tensor, at *CSR, self float64, c *tensor.Tensor,
+		dx *tensor.Tensor,
+		dws []*tensor.Tensor,
+		dy *tensor.Tensor,
+		at *CSR,
+		self float64,
+		c *tensor.Tensor,
 	)
 }
 
@@ -93,7 +105,11 @@ type StatisticsTracker interface {
 	//	running ← (1-momentum)·running + momentum·new,
 	// where new is the group's row of mean, or its row of variance [G×F], times
 	// n/(n-1) if n > 1.
-	TrackStatistics(runningMean, runningVar, mean, variance *tensor.Tensor, groups *Indices, momentum float64)
+	TrackStatistics(
+		runningMean, runningVar, mean, variance *tensor.Tensor,
+		groups *Indices,
+		momentum float64,
+	)
 }
 
 // GINFuser runs a layer of GIN in one call each way.
@@ -132,7 +148,9 @@ type AdamFuser interface {
 	// tensors.
 	SquaredNorm(sum *tensor.Tensor, ts []*tensor.Tensor)
 	// AdamAll is [Backend.Adam] on p[k], g[k], m[k] and v[k] for every k.
-	AdamAll(p, g, m, v []*tensor.Tensor, rate, step *tensor.Tensor, c AdamConfig)
+	AdamAll(
+		p, g, m, v []*tensor.Tensor, rate, step *tensor.Tensor, c AdamConfig,
+	)
 }
 
 // Recorder reports whether [Backend.Capture] records: a replay then hands the whole

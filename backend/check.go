@@ -30,7 +30,9 @@ func CheckAlloc(rows, cols int) {
 // CheckHost panics unless n, the number of host values, is t.Len().
 func CheckHost(op string, t *tensor.Tensor, n int) {
 	if n != t.Len() {
-		tensor.Mismatch(op, fmt.Sprintf("want %d host values, not %d", t.Len(), n), t)
+		tensor.Mismatch(
+			op, fmt.Sprintf("want %d host values, not %d", t.Len(), n), t,
+		)
 	}
 }
 
@@ -45,47 +47,77 @@ func CheckSame(op string, ts ...*tensor.Tensor) {
 
 // CheckRow panics unless dst and a are N×F and row is 1×F.
 func CheckRow(op string, dst, a, row *tensor.Tensor) {
-	refuse(!dst.Like(a) || !row.Is(1, a.Cols), op, "want [N×F], [N×F], [1×F]", dst, a, row)
+	refuse(
+		!dst.Like(a) || !row.Is(1, a.Cols), op,
+		"want [N×F], [N×F], [1×F]", dst, a, row,
+	)
 }
 
 // CheckCol panics unless dst and a are N×F and col is N×1.
 func CheckCol(op string, dst, a, col *tensor.Tensor) {
-	refuse(!dst.Like(a) || !col.Is(a.Rows, 1), op, "want [N×F], [N×F], [N×1]", dst, a, col)
+	refuse(
+		!dst.Like(a) || !col.Is(a.Rows, 1), op,
+		"want [N×F], [N×F], [N×1]", dst, a, col,
+	)
 }
 
 // CheckScalar panics unless dst and a are equal in shape and s is 1×1.
 func CheckScalar(op string, dst, a, s *tensor.Tensor) {
-	refuse(!dst.Like(a) || !s.Is(1, 1), op, "want [N×F], [N×F], [1×1]", dst, a, s)
+	refuse(
+		!dst.Like(a) || !s.Is(1, 1), op, "want [N×F], [N×F], [1×1]", dst, a, s,
+	)
 }
 
 // CheckBlock panics unless both blocks lie inside their matrices.
-func CheckBlock(dst *tensor.Tensor, di, dj int, src *tensor.Tensor, si, sj, rows, cols int) {
+func CheckBlock(
+	dst *tensor.Tensor, di, dj int, src *tensor.Tensor, si, sj, rows, cols int,
+) {
 	negative := min(di, dj, si, sj, rows, cols) < 0
 	outsideDst := di+rows > dst.Rows || dj+cols > dst.Cols
 	outsideSrc := si+rows > src.Rows || sj+cols > src.Cols
 	if negative || outsideDst || outsideSrc {
-		message := fmt.Sprintf("block [%d×%d] from (%d,%d) to (%d,%d) does not fit",
-			rows, cols, si, sj, di, dj)
+		message := fmt.Sprintf(
+			"block [%d×%d] from (%d,%d) to (%d,%d) does not fit",
+			rows,
+			cols,
+			si,
+			sj,
+			di,
+			dj,
+		)
 		tensor.Mismatch("backend: CopyBlock", message, dst, src)
 	}
 }
 
 // CheckTranspose panics unless the shapes are each other's transpose.
 func CheckTranspose(dst, src *tensor.Tensor) {
-	refuse(!dst.Is(src.Cols, src.Rows), "backend: Transpose", "want [C×R], [R×C]", dst, src)
+	refuse(
+		!dst.Is(src.Cols, src.Rows),
+		"backend: Transpose",
+		"want [C×R], [R×C]",
+		dst,
+		src,
+	)
 }
 
 // CheckGather panics unless dst has one row for every index and src's width.
 // It does not check the values of the indices.
 func CheckGather(dst, src *tensor.Tensor, idx *Indices) {
 	if !dst.Is(idx.Len(), src.Cols) {
-		tensor.Mismatch("backend: GatherRows", fmt.Sprintf("want [%d×F], [N×F]", idx.Len()), dst, src)
+		tensor.Mismatch(
+			"backend: GatherRows",
+			fmt.Sprintf("want [%d×F], [N×F]", idx.Len()),
+			dst,
+			src,
+		)
 	}
 }
 
 // CheckUpdateIndices panics unless every index vector has a host slice of its length.
 func CheckUpdateIndices(xs []*Indices, hosts [][]int32) {
-	equal := func(x *Indices, host []int32) bool { return x.Len() == len(host) }
+	equal := func(x *Indices, host []int32) bool {
+		return x.Len() == len(host)
+	}
 	if slices.EqualFunc(xs, hosts, equal) {
 		return
 	}
@@ -97,7 +129,11 @@ func CheckUpdateIndices(xs []*Indices, hosts [][]int32) {
 	for _, x := range xs {
 		wanted += fmt.Sprintf(" (%d)", x.Len())
 	}
-	panic(&tensor.ShapeError{Op: "backend: UpdateIndices", Have: given, Want: wanted})
+	panic(&tensor.ShapeError{
+		Op:   "backend: UpdateIndices",
+		Have: given,
+		Want: wanted,
+	})
 }
 
 // CheckFetch panics unless t has at most 32 elements.
@@ -128,8 +164,11 @@ func CheckDot(dst, a, b *tensor.Tensor) {
 
 // CheckSegments panics unless ptr delimits rows of long [N×F] for the rows of
 // short [G×F].
-func CheckSegments(op string, short *tensor.Tensor, ptr *Indices, long *tensor.Tensor) {
-	badPointers := ptr.Len() != short.Rows+1 || int(ptr.Host[ptr.Len()-1]) > long.Rows
+func CheckSegments(
+	op string, short *tensor.Tensor, ptr *Indices, long *tensor.Tensor,
+) {
+	badPointers := ptr.Len() != short.Rows+1 ||
+		int(ptr.Host[ptr.Len()-1]) > long.Rows
 	if badPointers || short.Cols != long.Cols {
 		const format = "want [G×F] and [N×F] with G+1 = %d pointers that do not go beyond N"
 		tensor.Mismatch(op, fmt.Sprintf(format, ptr.Len()), short, long)
@@ -137,7 +176,9 @@ func CheckSegments(op string, short *tensor.Tensor, ptr *Indices, long *tensor.T
 }
 
 // CheckGemm returns M, N and K of dst [M×N] = op(a) [M×K] · op(b) [K×N].
-func CheckGemm(dst *tensor.Tensor, transA, transB bool, a, b *tensor.Tensor) (m, n, k int) {
+func CheckGemm(
+	dst *tensor.Tensor, transA, transB bool, a, b *tensor.Tensor,
+) (m, n, k int) {
 	m = a.Rows
 	k = a.Cols
 	if transA {
@@ -149,7 +190,8 @@ func CheckGemm(dst *tensor.Tensor, transA, transB bool, a, b *tensor.Tensor) (m,
 		kb, n = n, kb
 	}
 	if k != kb || !dst.Is(m, n) {
-		message := fmt.Sprintf("want [M×N], [M×K], [K×N] (transposes %v, %v)", transA, transB)
+		message := fmt.Sprintf("want [M×N], [M×K], [K×N] (transposes %v, %v)",
+			transA, transB)
 		tensor.Mismatch("backend: Gemm", message, dst, a, b)
 	}
 	return m, n, k
@@ -164,13 +206,26 @@ func CheckSpMM(dst *tensor.Tensor, a *CSR, x *tensor.Tensor, self float64) {
 	if badPointers || a.Val != nil && !a.Val.Is(nnz, 1) {
 		const format = "a sparse [%d×%d] with %d entries needs %d pointers that do not go beyond (have %d), " +
 			"and values [%d×1] or none"
-		tensor.Mismatch(op, fmt.Sprintf(format, a.Rows, a.Cols, nnz, a.Rows+1, a.Ptr.Len(), nnz), a.Val)
+		tensor.Mismatch(
+			op,
+			fmt.Sprintf(
+				format, a.Rows, a.Cols, nnz, a.Rows+1, a.Ptr.Len(), nnz,
+			),
+			a.Val,
+		)
 	}
 	if !dst.Is(a.Rows, x.Cols) || x.Rows != a.Cols {
-		tensor.Mismatch(op, fmt.Sprintf("want [R×F], [C×F] for a sparse [%d×%d]", a.Rows, a.Cols), dst, x)
+		tensor.Mismatch(
+			op,
+			fmt.Sprintf("want [R×F], [C×F] for a sparse [%d×%d]",
+				a.Rows, a.Cols),
+			dst,
+			x,
+		)
 	}
 	if self != 0 && a.Rows != a.Cols {
-		message := fmt.Sprintf("a self term needs a square matrix, not [%d×%d]", a.Rows, a.Cols)
+		message := fmt.Sprintf("a self term needs a square matrix, not [%d×%d]",
+			a.Rows, a.Cols)
 		tensor.Mismatch(op, message, dst, x)
 	}
 }
@@ -178,28 +233,46 @@ func CheckSpMM(dst *tensor.Tensor, a *CSR, x *tensor.Tensor, self float64) {
 // CheckMessages panics where [CheckSpMM] does, unless every table is as wide as x, and
 // unless the tables together have a row for each column of c.
 func CheckMessages(
-	y *tensor.Tensor, a *CSR, x *tensor.Tensor, self float64, c *tensor.Tensor, ws []*tensor.Tensor,
+	y *tensor.Tensor,
+	a *CSR,
+	x *tensor.Tensor,
+	self float64,
+	c *tensor.Tensor,
+	ws []*tensor.Tensor,
 ) {
 	CheckSpMM(y, a, x, self)
 	rows := 0
 	for _, w := range ws {
 		if w.Cols != x.Cols {
-			tensor.Mismatch("backend: Messages", "want a table as wide as x", x, w)
+			tensor.Mismatch(
+				"backend: Messages", "want a table as wide as x", x, w,
+			)
 		}
 		rows += w.Rows
 	}
 	if !c.Is(a.Rows, rows) {
-		tensor.Mismatch("backend: Messages", fmt.Sprintf("want counts [%d×%d]", a.Rows, rows), c)
+		tensor.Mismatch(
+			"backend: Messages",
+			fmt.Sprintf("want counts [%d×%d]", a.Rows, rows),
+			c,
+		)
 	}
 }
 
 // CheckPercentile panics unless s is square, theta is 1×1, weights (if any) has
 // s's shape and 0 ≤ p ≤ 100.
 func CheckPercentile(theta, weights, s *tensor.Tensor, p float64) {
-	bad := s.Rows != s.Cols || !theta.Is(1, 1) || weights != nil && !weights.Like(s)
-	refuse(bad, "backend: UpperPercentile", "want [1×1], [N×N] or none, [N×N]", theta, weights, s)
+	bad := s.Rows != s.Cols || !theta.Is(1, 1) ||
+		weights != nil && !weights.Like(s)
+	refuse(
+		bad, "backend: UpperPercentile",
+		"want [1×1], [N×N] or none, [N×N]", theta, weights, s,
+	)
 	if !(p >= 0 && p <= 100) {
-		panic(fmt.Sprintf("backend: UpperPercentile: p = %v is outside [0, 100]", p))
+		panic(fmt.Sprintf(
+			"backend: UpperPercentile: p = %v is outside [0, 100]",
+			p,
+		))
 	}
 }
 
@@ -222,17 +295,30 @@ func PercentilePosition(m int, p float64) (k int, w float64) {
 // CheckAdam panics unless p, g, m, v agree and rate and step are 1×1.
 func CheckAdam(p, g, m, v, rate, step *tensor.Tensor) {
 	CheckSame("backend: Adam", p, g, m, v)
-	refuse(!rate.Is(1, 1) || !step.Is(1, 1), "backend: Adam", "rate and step must be [1×1]", rate, step)
+	refuse(
+		!rate.Is(1, 1) || !step.Is(1, 1),
+		"backend: Adam",
+		"rate and step must be [1×1]",
+		rate,
+		step,
+	)
 }
 
 // CheckTrack panics unless the running statistics are [1×F] and the new ones
 // [G×F] for G groups.
-func CheckTrack(runningMean, runningVar, mean, variance *tensor.Tensor, groups *Indices) {
+func CheckTrack(
+	runningMean, runningVar, mean, variance *tensor.Tensor, groups *Indices,
+) {
 	g := groups.Len() - 1
 	f := mean.Cols
-	if !runningMean.Is(1, f) || !runningVar.Is(1, f) || !mean.Is(g, f) || !variance.Is(g, f) {
-		message := fmt.Sprintf("want [1×F], [1×F], [G×F], [G×F] for %d groups", g)
-		tensor.Mismatch("backend: TrackStatistics", message, runningMean, runningVar, mean, variance)
+	if !runningMean.Is(1, f) || !runningVar.Is(1, f) || !mean.Is(g, f) ||
+		!variance.Is(g, f) {
+		message := fmt.Sprintf("want [1×F], [1×F], [G×F], [G×F] for %d groups",
+			g)
+		tensor.Mismatch(
+			"backend: TrackStatistics", message,
+			runningMean, runningVar, mean, variance,
+		)
 	}
 }
 
@@ -263,9 +349,12 @@ func Members(ptr, rows, category []int32, n int) ([]int32, []int32) {
 
 // CheckDropout panics unless step is 1×1 and 0 < keep ≤ 1.
 func CheckDropout(dst *tensor.Tensor, keep float64, step *tensor.Tensor) {
-	refuse(!step.Is(1, 1), "backend: DropoutMask", "want [N×F], [1×1]", dst, step)
+	refuse(
+		!step.Is(1, 1), "backend: DropoutMask", "want [N×F], [1×1]", dst, step,
+	)
 	if !(keep > 0 && keep <= 1) {
-		panic(fmt.Sprintf("backend: DropoutMask: keep = %v is outside (0, 1]", keep))
+		panic(fmt.Sprintf("backend: DropoutMask: keep = %v is outside (0, 1]",
+			keep))
 	}
 }
 

@@ -98,8 +98,11 @@ func CheckGIN(l *GINLayer) (input, hid, out int) {
 	} else if l.Category.Len() != n {
 		tensor.Mismatch(op, "want a category for each node", l.H1)
 	}
-	if l.Adj.Rows != n || l.AdjT.Rows != n || l.Adj.Val != nil || l.AdjT.Val != nil {
-		tensor.Mismatch(op, "want an adjacency without values of all nodes", l.H1)
+	if l.Adj.Rows != n || l.AdjT.Rows != n || l.Adj.Val != nil ||
+		l.AdjT.Val != nil {
+		tensor.Mismatch(
+			op, "want an adjacency without values of all nodes", l.H1,
+		)
 	}
 	return input, hid, out
 }
@@ -133,7 +136,10 @@ func CheckRowsLayer(l *RowsLayer) {
 	refuse(badTables, op, "want [N×In], [R×K], [K×In]", l.X, l.C, l.E)
 	if l.W1 == nil {
 		bad := !l.B1.Is(1, input) || !l.Y.Is(l.Graphs.Len()-1, input)
-		refuse(bad, op, "want the hidden width and a row for each graph", l.X, l.B1, l.Y)
+		refuse(
+			bad, op, "want the hidden width and a row for each graph",
+			l.X, l.B1, l.Y,
+		)
 		return
 	}
 	bad := !l.W1.Is(input, hid) || !l.B1.Is(1, hid) || l.W2.Rows != hid
@@ -146,7 +152,12 @@ func CheckRowsLayer(l *RowsLayer) {
 		refuse(l.W.Rows != out, op, "want the output's width", l.W, l.W2)
 		out = l.W.Cols
 	}
-	refuse(l.Y.Cols != out || len(l.To) != l.A.Rows, op, "want a place for each row", l.Y)
+	refuse(
+		l.Y.Cols != out || len(l.To) != l.A.Rows,
+		op,
+		"want a place for each row",
+		l.Y,
+	)
 }
 
 // GCNLayer is a layer of ResGCN on N nodes of G graphs in V views:
@@ -197,18 +208,33 @@ func CheckGCN(l *GCNLayer) (input, out int) {
 		v = 1
 	}
 	if l.X.Cols != input || l.Residual && input != out {
-		tensor.Mismatch(op, "want W as high as x is wide, and square with a residual", l.X, l.W)
+		tensor.Mismatch(
+			op,
+			"want W as high as x is wide, and square with a residual",
+			l.X,
+			l.W,
+		)
 	}
 	if !l.Gamma.Is(1, input) || !l.Beta.Is(1, input) || !l.B.Is(1, out) {
 		const shapes = "want γ and β of the input's width, a bias of the output's"
 		tensor.Mismatch(op, shapes, l.W, l.Gamma, l.Beta, l.B)
 	}
 	badStatistics := !l.Mean.Is(v, input) || !l.Var.Is(v, input)
-	refuse(badStatistics, op, "want one row of statistics for each view", l.X, l.Mean, l.Var)
+	refuse(
+		badStatistics, op, "want one row of statistics for each view",
+		l.X, l.Mean, l.Var,
+	)
 	if !l.R.Is(n, out) || !l.Y.Is(n, out) || (l.R == l.Y) == l.Residual {
-		tensor.Mismatch(op, "want outputs of all nodes, and two of them with a residual", l.X, l.R, l.Y)
+		tensor.Mismatch(
+			op,
+			"want outputs of all nodes, and two of them with a residual",
+			l.X,
+			l.R,
+			l.Y,
+		)
 	}
-	if l.Adj.Rows != n || l.AdjT.Rows != n || l.Adj.Val == nil || l.AdjT.Val == nil {
+	if l.Adj.Rows != n || l.AdjT.Rows != n || l.Adj.Val == nil ||
+		l.AdjT.Val == nil {
 		tensor.Mismatch(op, "want an adjacency with values of all nodes", l.X)
 	}
 	return input, out
@@ -250,12 +276,17 @@ func CheckNorm(n *Norm) {
 	refuse(badRows, op, "want y as x, and groups of its rows", n.X, n.Y)
 	badParameters := !n.Gamma.Is(1, f) || !n.Beta.Is(1, f)
 	if badParameters || !n.Mean.Is(g, f) || !n.Var.Is(g, f) {
-		tensor.Mismatch(op, "want γ and β [1×F], μ and σ² [G×F]", n.X, n.Gamma, n.Beta, n.Mean, n.Var)
+		tensor.Mismatch(
+			op, "want γ and β [1×F], μ and σ² [G×F]",
+			n.X, n.Gamma, n.Beta, n.Mean, n.Var,
+		)
 	}
 	badWeights := n.Weights != nil && !n.Weights.Is(n.X.Rows, 1)
 	refuse(badWeights, op, "want weights [N×1]", n.X, n.Weights)
 	if n.Bias != nil && (!n.Bias.Is(1, f) || !n.BiasedMean.Like(n.Mean)) {
-		tensor.Mismatch(op, "want a bias [1×F], its means [G×F]", n.X, n.Bias, n.BiasedMean)
+		tensor.Mismatch(
+			op, "want a bias [1×F], its means [G×F]", n.X, n.Bias, n.BiasedMean,
+		)
 	}
 }
 
@@ -313,7 +344,8 @@ func CheckContrast(c *Contrast) (n, d int) {
 	bad := m%2 != 0 || m == 0 || !tiles && !c.E.Is(m, m)
 	refuse(bad, op, "want U [2N×D], [2N×2N]", c.U, c.E)
 	if c.LossC != nil || !tiles {
-		bad := !c.InvZ.Is(m, 1) || !c.LossC.Is(1, 1) || c.CrossView && (!tiles || n < 2)
+		bad := !c.InvZ.Is(m, 1) || !c.LossC.Is(1, 1) ||
+			c.CrossView && (!tiles || n < 2)
 		const shapes = "want U [2N×D], [2N×1], a loss [1×1]; tiles and N ≥ 2 across views"
 		refuse(bad, op, shapes, c.U, c.InvZ, c.LossC)
 	}
@@ -323,7 +355,10 @@ func CheckContrast(c *Contrast) (n, d int) {
 	}
 	if c.Match {
 		bad := !c.R.Is(m, 1) || !c.W.Is(m, 1) || !c.LossG.Is(1, 1)
-		refuse(bad, op, "want U [2N×D], [2N×1], [2N×1], a loss [1×1]", c.U, c.R, c.W, c.LossG)
+		refuse(
+			bad, op, "want U [2N×D], [2N×1], [2N×1], a loss [1×1]",
+			c.U, c.R, c.W, c.LossG,
+		)
 	}
 	return n, d
 }

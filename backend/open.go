@@ -47,8 +47,11 @@ func Open(name string, p tensor.Precision) (Backend, error) {
 	}
 	names := strings.Join(Names(), ", ")
 	if strings.HasPrefix(name, "cuda") {
-		return nil, fmt.Errorf("backend %q is not in this build; rebuild with -tags cuda (have: %s)",
-			name, names)
+		return nil, fmt.Errorf(
+			"backend %q is not in this build; rebuild with -tags cuda (have: %s)",
+			name,
+			names,
+		)
 	}
 	return nil, fmt.Errorf("backend %q is unknown (have: %s)", name, names)
 }

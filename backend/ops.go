@@ -4,10 +4,13 @@ import "github.com/specmatch/specmatch/tensor"
 
 var (
 	unaryNames = [...]string{
-		"Exp", "Log", "Sqrt", "Sigmoid", "Softplus", "Tanh", "ReLU", "Abs", "Sign", "Reciprocal", "InvSqrt",
+		"Exp", "Log", "Sqrt", "Sigmoid", "Softplus", "Tanh", "ReLU", "Abs",
+		"Sign", "Reciprocal", "InvSqrt",
 	}
-	binaryNames = [...]string{"Add", "Sub", "Mul", "Div", "Max", "Greater", "Gate"}
-	rowNames    = [...]string{"RowSum", "RowMax", "RowLogSumExp"}
+	binaryNames = [...]string{
+		"Add", "Sub", "Mul", "Div", "Max", "Greater", "Gate",
+	}
+	rowNames = [...]string{"RowSum", "RowMax", "RowLogSumExp"}
 )
 
 // UnaryOps, BinaryOps and RowOps list all operations, for tests.

@@ -92,7 +92,9 @@ func (o Options) withDefaults() Options {
 }
 
 // Check fails the test if [Inputs] finds an error.
-func Check(tb testing.TB, be backend.Backend, f Func, inputs []Input, opts ...Options) {
+func Check(
+	tb testing.TB, be backend.Backend, f Func, inputs []Input, opts ...Options,
+) {
 	tb.Helper()
 	if err := Inputs(be, f, inputs, opts...); err != nil {
 		tb.Error(err)
@@ -108,7 +110,10 @@ func Inputs(be backend.Backend, f Func, inputs []Input, opts ...Options) error {
 			return fmt.Errorf("gradcheck: input %d: %d values for [%d×%d]",
 				k, len(input.Values), input.Rows, input.Cols)
 		}
-		params[k] = autodiff.NewParam(be, fmt.Sprintf("input %d", k), input.Rows, input.Cols, input.Values)
+		params[k] = autodiff.NewParam(
+			be, fmt.Sprintf("input %d", k),
+			input.Rows, input.Cols, input.Values,
+		)
 		defer func() {
 			be.Free(params[k].Value)
 			be.Free(params[k].Grad)
@@ -127,7 +132,10 @@ func Inputs(be backend.Backend, f Func, inputs []Input, opts ...Options) error {
 // Tape.Param: a layer's, or a whole model's. The parameters are left as they
 // were.
 func Params(
-	be backend.Backend, f func(t *autodiff.Tape) *autodiff.Var, params []*autodiff.Param, opts ...Options,
+	be backend.Backend,
+	f func(t *autodiff.Tape) *autodiff.Var,
+	params []*autodiff.Param,
+	opts ...Options,
 ) error {
 	var o Options
 	if len(opts) > 0 {
@@ -135,7 +143,8 @@ func Params(
 	}
 	o = o.withDefaults()
 	if be.Precision() != tensor.Float64 {
-		return fmt.Errorf("gradcheck: engine %s has precision %v; want float64", be.Name(), be.Precision())
+		return fmt.Errorf("gradcheck: engine %s has precision %v; want float64",
+			be.Name(), be.Precision())
 	}
 	c := &checker{
 		be:  be,
@@ -153,8 +162,11 @@ func Params(
 		return err
 	}
 	if again != f0 {
-		return fmt.Errorf("gradcheck: two evaluations differ: %v and %v; the function must be deterministic",
-			f0, again)
+		return fmt.Errorf(
+			"gradcheck: two evaluations differ: %v and %v; the function must be deterministic",
+			f0,
+			again,
+		)
 	}
 	var errs []error
 	for k, p := range params {
@@ -170,7 +182,10 @@ func Params(
 		errs = append(errs, c.check(p, grads[k], f0)...)
 	}
 	if end := c.value(); end != f0 {
-		errs = append(errs, fmt.Errorf("gradcheck: the value changed from %v to %v", f0, end))
+		errs = append(errs, fmt.Errorf(
+			"gradcheck: the value changed from %v to %v",
+			f0, end,
+		))
 	}
 	return errors.Join(errs...)
 }
@@ -205,7 +220,9 @@ func (c *checker) value() float64 {
 	return c.scalar(t, c.f(t)).Float()
 }
 
-func (c *checker) gradients(params []*autodiff.Param) (float64, [][]float64, error) {
+func (c *checker) gradients(
+	params []*autodiff.Param,
+) (float64, [][]float64, error) {
 	t := autodiff.NewTape(c.be, c.o.Tape...)
 	defer t.Reset()
 	for _, p := range params {
@@ -220,7 +237,10 @@ func (c *checker) gradients(params []*autodiff.Param) (float64, [][]float64, err
 	if y.NeedsGrad() {
 		t.Backward(y)
 	} else if !c.o.AllowZero {
-		return 0, nil, fmt.Errorf("gradcheck: the result (%s) depends on no input", y.Op())
+		return 0, nil, fmt.Errorf(
+			"gradcheck: the result (%s) depends on no input",
+			y.Op(),
+		)
 	}
 	for k, p := range params {
 		grads[k] = make([]float64, p.Value.Len())
@@ -229,8 +249,13 @@ func (c *checker) gradients(params []*autodiff.Param) (float64, [][]float64, err
 		}
 		for i, g := range grads[k] {
 			if math.IsNaN(g) || math.IsInf(g, 0) {
-				return 0, nil, fmt.Errorf("gradcheck: %s%v: the gradient at entry %d is %v",
-					p.Name, p.Value, i, g)
+				return 0, nil, fmt.Errorf(
+					"gradcheck: %s%v: the gradient at entry %d is %v",
+					p.Name,
+					p.Value,
+					i,
+					g,
+				)
 			}
 		}
 		p.ZeroGrad()
@@ -311,8 +336,10 @@ func (c *checker) check(p *autodiff.Param, grad []float64, f0 float64) []error {
 	for k := range count {
 		a := analytic[k]
 		m := numeric[k]
-		if d := math.Abs(a - m); !(d <= c.o.RTol*max(math.Abs(a), math.Abs(m))+c.o.ATol*s+noise) {
-			where := fmt.Sprintf("entry (%d,%d)", k/p.Value.Cols, k%p.Value.Cols)
+		if d := math.Abs(a - m); !(d <= c.o.RTol*max(math.Abs(a), math.Abs(m))+
+			c.o.ATol*s+noise) {
+			where := fmt.Sprintf("entry (%d,%d)",
+				k/p.Value.Cols, k%p.Value.Cols)
 			if !axes {
 				where = fmt.Sprintf("random direction %d", k)
 			}

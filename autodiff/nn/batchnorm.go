@@ -53,7 +53,9 @@ func NewBatchNorm(be backend.Backend, name string, f int) *BatchNorm {
 // groups is not used in Eval mode and may then be nil. A group without rows leaves
 // the running statistics alone. A group of one row has variance 0; its unbiased
 // variance, which is 0/0 in PyTorch, is taken as 0.
-func (b *BatchNorm) Forward(x *autodiff.Var, groups *backend.Indices, mode Mode) *autodiff.Var {
+func (b *BatchNorm) Forward(
+	x *autodiff.Var, groups *backend.Indices, mode Mode,
+) *autodiff.Var {
 	return b.ForwardNorm(x, autodiff.Norm{Groups: groups}, groups, mode)
 }
 
@@ -106,10 +108,16 @@ func (b *BatchNorm) Affine(t *autodiff.Tape) (scale, shift *autodiff.Var) {
 //
 // where new is the mean, or the variance times n/(n-1) if n > 1.
 func (b *BatchNorm) Track(
-	t *autodiff.Tape, rows int, mean, variance *tensor.Tensor, groups *backend.Indices,
+	t *autodiff.Tape,
+	rows int,
+	mean, variance *tensor.Tensor,
+	groups *backend.Indices,
 ) {
 	if f := t.Fused().Statistics; f != nil {
-		f.TrackStatistics(b.RunningMean.Value, b.RunningVar.Value, mean, variance, groups, b.Momentum)
+		f.TrackStatistics(
+			b.RunningMean.Value, b.RunningVar.Value,
+			mean, variance, groups, b.Momentum,
+		)
 		return
 	}
 	// The engine counts the rows, not the host: a training step that an engine
@@ -150,7 +158,11 @@ func (b *BatchNorm) Track(
 }
 
 // Parameters returns γ and b.
-func (b *BatchNorm) Parameters() []*autodiff.Param { return []*autodiff.Param{b.Gamma, b.Bias} }
+func (b *BatchNorm) Parameters() []*autodiff.Param {
+	return []*autodiff.Param{b.Gamma, b.Bias}
+}
 
 // Buffers returns the running mean and variance.
-func (b *BatchNorm) Buffers() []*Buffer { return []*Buffer{b.RunningMean, b.RunningVar} }
+func (b *BatchNorm) Buffers() []*Buffer {
+	return []*Buffer{b.RunningMean, b.RunningVar}
+}

@@ -46,4 +46,6 @@ func (d *Dropout) Forward(x *autodiff.Var, mode Mode) *autodiff.Var {
 // State returns the number of masks drawn so far as a buffer, for checkpoints:
 // resumed training continues with the next mask. It is not a weight of the model, so
 // modules do not list it among their Buffers.
-func (d *Dropout) State(name string) *Buffer { return BufferOf(d.be, name, d.step) }
+func (d *Dropout) State(name string) *Buffer {
+	return BufferOf(d.be, name, d.step)
+}

@@ -11,8 +11,12 @@ import (
 type Embedding struct{ Table *autodiff.Param }
 
 // NewEmbedding returns a table with Xavier-uniform entries.
-func NewEmbedding(be backend.Backend, name string, rows, width int, rng *rand.Rand) *Embedding {
-	return &Embedding{autodiff.NewParam(be, name+".weight", rows, width, XavierUniform(rng, rows, width))}
+func NewEmbedding(
+	be backend.Backend, name string, rows, width int, rng *rand.Rand,
+) *Embedding {
+	return &Embedding{autodiff.NewParam(
+		be, name+".weight", rows, width, XavierUniform(rng, rows, width),
+	)}
 }
 
 // Forward returns the rows idx of the table, [K×width].
@@ -21,7 +25,9 @@ func (e *Embedding) Forward(t *autodiff.Tape, idx []int32) *autodiff.Var {
 }
 
 // Parameters returns the table.
-func (e *Embedding) Parameters() []*autodiff.Param { return []*autodiff.Param{e.Table} }
+func (e *Embedding) Parameters() []*autodiff.Param {
+	return []*autodiff.Param{e.Table}
+}
 
 // Buffers returns none.
 func (e *Embedding) Buffers() []*Buffer { return nil }

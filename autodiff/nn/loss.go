@@ -12,12 +12,16 @@ func CrossEntropy(logits *autodiff.Var, want []int) *autodiff.Var {
 	n := logits.Rows()
 	c := logits.Cols()
 	if len(want) != n {
-		panic(fmt.Sprintf("nn: CrossEntropy: %d classes for logits [%d×%d]", len(want), n, c))
+		panic(fmt.Sprintf("nn: CrossEntropy: %d classes for logits [%d×%d]",
+			len(want), n, c))
 	}
 	pick := make([]float64, n*c)
 	for i, k := range want {
 		if k < 0 || k >= c {
-			panic(fmt.Sprintf("nn: CrossEntropy: class %d of row %d is outside 0..%d", k, i, c-1))
+			panic(fmt.Sprintf(
+				"nn: CrossEntropy: class %d of row %d is outside 0..%d",
+				k, i, c-1,
+			))
 		}
 		pick[i*c+k] = -1 / float64(n)
 	}

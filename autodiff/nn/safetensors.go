@@ -63,7 +63,9 @@ func Save(w io.Writer, m Module, meta map[string]string) error {
 
 // SaveFile saves to a file, see [Save]. The file is complete or does not appear at all.
 func SaveFile(path string, m Module, meta map[string]string) error {
-	err := files.Write(path, func(w io.Writer) error { return save(w, m, meta) })
+	err := files.Write(path, func(w io.Writer) error {
+		return save(w, m, meta)
+	})
 	if err != nil {
 		return fmt.Errorf("nn: save %s: %w", path, err)
 	}
@@ -177,7 +179,9 @@ func (f *File) Names() []string {
 }
 
 func (f *File) find(name string) *info {
-	i := slices.IndexFunc(f.tensors, func(stored info) bool { return stored.name == name })
+	i := slices.IndexFunc(f.tensors, func(stored info) bool {
+		return stored.name == name
+	})
 	if i < 0 {
 		return nil
 	}
@@ -206,15 +210,18 @@ func (f *File) Values() int {
 // Without returns the file without the tensors whose names begin with the prefix.
 func (f *File) Without(prefix string) *File {
 	g := *f
-	g.tensors = slices.DeleteFunc(slices.Clone(f.tensors), func(stored info) bool {
-		return strings.HasPrefix(stored.name, prefix)
-	})
+	g.tensors = slices.DeleteFunc(slices.Clone(f.tensors),
+		func(stored info) bool {
+			return strings.HasPrefix(stored.name, prefix)
+		})
 	return &g
 }
 
 // Rename returns m with every name replaced by what f makes of it, to be saved and
 // loaded under these names. The tensors are m's own.
-func Rename(m Module, f func(name string) string) Module { return renamed{m, f} }
+func Rename(m Module, f func(name string) string) Module {
+	return renamed{m, f}
+}
 
 type renamed struct {
 	Module
@@ -268,14 +275,20 @@ func entries(m Module) ([]entry, error) {
 	for _, b := range m.Buffers() {
 		es = append(es, entry{b.Name, b.Value, b.Layout, b.be, b.Loaded})
 	}
-	slices.SortFunc(es, func(a, b entry) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(es, func(a, b entry) int {
+		return cmp.Compare(a.name, b.name)
+	})
 	for i, e := range es {
 		switch {
 		case i > 0 && es[i-1].name == e.name:
 			return nil, fmt.Errorf("the model has two tensors named %q", e.name)
 		case e.be == nil:
-			return nil, fmt.Errorf("%q was made by neither autodiff.NewParam nor NewBuffer", e.name)
-		case e.name == "" || e.name == metadataName || !utf8.ValidString(e.name):
+			return nil, fmt.Errorf(
+				"%q was made by neither autodiff.NewParam nor NewBuffer",
+				e.name,
+			)
+		case e.name == "" || e.name == metadataName ||
+			!utf8.ValidString(e.name):
 			return nil, fmt.Errorf("%q cannot be the name of a tensor", e.name)
 		}
 	}
@@ -292,7 +305,9 @@ type info struct {
 	name    string
 }
 
-func (stored *info) bytes() int64 { return stored.Offsets[1] - stored.Offsets[0] }
+func (stored *info) bytes() int64 {
+	return stored.Offsets[1] - stored.Offsets[0]
+}
 
 // size returns the bytes of a value, 0 for types that no model of ours has.
 func (stored *info) size() int64 {
@@ -330,16 +345,19 @@ func save(w io.Writer, m Module, meta map[string]string) error {
 		}
 		for _, v := range values {
 			if e.be.Precision() == tensor.Float64 {
-				data = binary.LittleEndian.AppendUint64(data, math.Float64bits(v))
+				data = binary.LittleEndian.AppendUint64(
+					data, math.Float64bits(v),
+				)
 			} else {
-				data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(v)))
+				data = binary.LittleEndian.AppendUint32(
+					data, math.Float32bits(float32(v)),
+				)
 			}
 		}
 	}
 	setChecksum(header, noChecksum, checksum(header, data))
-	if _, err := w.Write(append(
-		binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...,
-	)); err != nil {
+	size := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
+	if _, err := w.Write(append(size, header...)); err != nil {
 		return err
 	}
 	_, err = w.Write(data)
@@ -348,7 +366,9 @@ func save(w io.Writer, m Module, meta map[string]string) error {
 
 // checksum returns the checksum of data and its header, which contains noChecksum.
 func checksum(header, data []byte) string {
-	return fmt.Sprintf("%08x", crc32.Update(crc32.Checksum(header, castagnoli), castagnoli, data))
+	return fmt.Sprintf("%08x", crc32.Update(
+		crc32.Checksum(header, castagnoli), castagnoli, data,
+	))
 }
 
 // setChecksum replaces the digits of the checksum in a header. It reports whether
@@ -378,9 +398,13 @@ func transpose(x []float64, rows, cols int) []float64 {
 // encodeHeader returns the header, padded with blanks so that the numbers are
 // aligned, without its checksum.
 func encodeHeader(es []entry, meta map[string]string) ([]byte, error) {
-	metadata := map[string]string{formatKey: formatVersion, checksumKey: noChecksum}
+	metadata := map[string]string{
+		formatKey:   formatVersion,
+		checksumKey: noChecksum,
+	}
 	for k, v := range meta {
-		if k == formatKey || k == checksumKey || !utf8.ValidString(k) || !utf8.ValidString(v) {
+		if k == formatKey || k == checksumKey || !utf8.ValidString(k) ||
+			!utf8.ValidString(v) {
 			return nil, fmt.Errorf("%q: %q cannot be metadata", k, v)
 		}
 		metadata[k] = v
@@ -390,7 +414,11 @@ func encodeHeader(es []entry, meta map[string]string) ([]byte, error) {
 	for _, e := range es {
 		begin := end
 		end += int64(e.value.Len()) * int64(e.be.Precision().Bytes())
-		fields[e.name] = info{DType: dtype(e.be.Precision()), Shape: e.shape(), Offsets: []int64{begin, end}}
+		fields[e.name] = info{
+			DType:   dtype(e.be.Precision()),
+			Shape:   e.shape(),
+			Offsets: []int64{begin, end},
+		}
 	}
 	text, err := json.Marshal(fields) // sorted by name
 	if err != nil {
@@ -401,7 +429,8 @@ func encodeHeader(es []entry, meta map[string]string) ([]byte, error) {
 		header.WriteByte(' ')
 	}
 	if header.Len() > maxHeader {
-		return nil, fmt.Errorf("a header of %d bytes; the limit is %d", header.Len(), maxHeader)
+		return nil, fmt.Errorf("a header of %d bytes; the limit is %d",
+			header.Len(), maxHeader)
 	}
 	return header.Bytes(), nil
 }
@@ -429,9 +458,13 @@ func (f *File) Load(m Module) error {
 		values := make([]float64, e.value.Len())
 		for i := range values {
 			if stored.DType == "F64" {
-				values[i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
+				values[i] = math.Float64frombits(
+					binary.LittleEndian.Uint64(raw[8*i:]),
+				)
 			} else {
-				values[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:])))
+				values[i] = float64(math.Float32frombits(
+					binary.LittleEndian.Uint32(raw[4*i:]),
+				))
 			}
 		}
 		if e.layout == autodiff.Transposed {
@@ -450,7 +483,9 @@ func (f *File) Load(m Module) error {
 func (f *File) compare(es []entry) error {
 	differences := map[string][]string{}
 	differ := func(kind, format string, args ...any) {
-		differences[kind] = append(differences[kind], fmt.Sprintf(format, args...))
+		differences[kind] = append(
+			differences[kind], fmt.Sprintf(format, args...),
+		)
 	}
 	wanted := map[string]bool{}
 	for _, e := range es {
@@ -460,9 +495,11 @@ func (f *File) compare(es []entry) error {
 		case stored == nil:
 			differ("missing", "%s", e.name)
 		case !slices.Equal(stored.Shape, e.shape()):
-			differ("different", "%s is %s, want %s", e.name, sizes(stored.Shape), sizes(e.shape()))
+			differ("different", "%s is %s, want %s",
+				e.name, sizes(stored.Shape), sizes(e.shape()))
 		case stored.size() == 0:
-			differ("different", "%s has dtype %q, want F32 or F64", e.name, stored.DType)
+			differ("different", "%s has dtype %q, want F32 or F64",
+				e.name, stored.DType)
 		case stored.bytes() != stored.size()*int64(e.value.Len()):
 			differ("different", "%s has %d bytes for %s of %s",
 				e.name, stored.bytes(), sizes(stored.Shape), stored.DType)
@@ -484,10 +521,13 @@ func (f *File) compare(es []entry) error {
 	if parts == nil {
 		return nil
 	}
-	return fmt.Errorf("the file does not fit the model: %s", strings.Join(parts, "; "))
+	return fmt.Errorf("the file does not fit the model: %s",
+		strings.Join(parts, "; "))
 }
 
-func sizes(shape []int64) string { return strings.ReplaceAll(fmt.Sprint(shape), " ", "×") }
+func sizes(shape []int64) string {
+	return strings.ReplaceAll(fmt.Sprint(shape), " ", "×")
+}
 
 // read reads a file and verifies its checksum.
 func read(r io.Reader) (*File, error) {
@@ -499,8 +539,12 @@ func read(r io.Reader) (*File, error) {
 	sum := f.Metadata[checksumKey]
 	switch {
 	case version != "" && version != "1" && version != formatVersion:
-		return nil, fmt.Errorf("%s is %q; this version of the module reads %q and older",
-			formatKey, version, formatVersion)
+		return nil, fmt.Errorf(
+			"%s is %q; this version of the module reads %q and older",
+			formatKey,
+			version,
+			formatVersion,
+		)
 	case version == formatVersion && sum == "":
 		return nil, fmt.Errorf("the metadata has no %s", checksumKey)
 	}
@@ -519,7 +563,8 @@ func read(r io.Reader) (*File, error) {
 		return nil, err
 	}
 	if sum != "" {
-		if !setChecksum(header, sum, noChecksum) || checksum(header, f.data) != sum {
+		if !setChecksum(header, sum, noChecksum) ||
+			checksum(header, f.data) != sum {
 			return nil, fmt.Errorf(
 				"the checksum is wrong: the file is damaged, or another program changed it and left %s and "+
 					"%s as they were",
@@ -578,11 +623,14 @@ func readHeader(r io.Reader) (header []byte, f *File, err error) {
 		f.tensors = append(f.tensors, stored)
 	}
 	slices.SortFunc(f.tensors, func(a, b info) int {
-		return cmp.Or(slices.Compare(a.Offsets, b.Offsets), cmp.Compare(a.name, b.name))
+		return cmp.Or(
+			slices.Compare(a.Offsets, b.Offsets), cmp.Compare(a.name, b.name),
+		)
 	})
 	for _, stored := range f.tensors {
 		if stored.Offsets[0] != f.end || stored.Offsets[1] < f.end {
-			return bad("%q lies at %v; the tensor before it ends at %d", stored.name, stored.Offsets, f.end)
+			return bad("%q lies at %v; the tensor before it ends at %d",
+				stored.name, stored.Offsets, f.end)
 		}
 		f.end = stored.Offsets[1]
 	}

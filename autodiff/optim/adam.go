@@ -39,7 +39,12 @@ type Adam struct {
 
 // NewAdam returns an optimizer with PyTorch's defaults: β₁ = 0.9, β₂ = 0.999,
 // ε = 1e-8, no weight decay. Its steps have the form that the options ask of a tape.
-func NewAdam(be backend.Backend, params []*autodiff.Param, rate float64, opts ...autodiff.Option) *Adam {
+func NewAdam(
+	be backend.Backend,
+	params []*autodiff.Param,
+	rate float64,
+	opts ...autodiff.Option,
+) *Adam {
 	a := &Adam{
 		Config: backend.AdamConfig{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8},
 		Name:   "adam",
@@ -66,7 +71,9 @@ func NewAdam(be backend.Backend, params []*autodiff.Param, rate float64, opts ..
 }
 
 // SetRate changes the learning rate.
-func (a *Adam) SetRate(rate float64) { a.be.Fill(a.rate, rate) }
+func (a *Adam) SetRate(rate float64) {
+	a.be.Fill(a.rate, rate)
+}
 
 // Step updates every parameter that has a gradient and forgets the gradients.
 func (a *Adam) Step() {
@@ -100,7 +107,8 @@ func (a *Adam) update(group []int, step *tensor.Tensor) {
 	var ps, gs, ms, vs []*tensor.Tensor
 	for _, i := range group {
 		p := a.params[i]
-		ps, gs, ms, vs = append(ps, p.Value), append(gs, p.Grad), append(ms, a.m[i]), append(vs, a.v[i])
+		ps, gs, ms, vs = append(ps, p.Value), append(gs, p.Grad),
+			append(ms, a.m[i]), append(vs, a.v[i])
 	}
 	if a.fused != nil {
 		a.fused.AdamAll(ps, gs, ms, vs, a.rate, step, a.Config)
@@ -114,7 +122,9 @@ func (a *Adam) update(group []int, step *tensor.Tensor) {
 // Guard stops the optimizer if x [1×1] is not finite: it adds 0·x to the step count,
 // and with a step count of NaN, Step changes no parameter. The test happens on the
 // device, so the host need not wait for x.
-func (a *Adam) Guard(x *tensor.Tensor) { a.be.Axpby(a.step, 1, a.step, 0, x) }
+func (a *Adam) Guard(x *tensor.Tensor) {
+	a.be.Axpby(a.step, 1, a.step, 0, x)
+}
 
 // Close frees the optimizer's memory.
 func (a *Adam) Close() {

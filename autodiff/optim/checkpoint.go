@@ -20,7 +20,9 @@ func (c Checkpoint) Buffers() []*nn.Buffer {
 func (a *Adam) State() []*nn.Buffer {
 	a.be.Upload(a.state, a.missed)
 	missed := nn.BufferOf(a.be, a.Name+".missed", a.state)
-	missed.Loaded = func(values []float64) { copy(a.missed, values) }
+	missed.Loaded = func(values []float64) {
+		copy(a.missed, values)
+	}
 	state := []*nn.Buffer{nn.BufferOf(a.be, a.Name+".step", a.step), missed}
 	for i, p := range a.params {
 		state = append(

@@ -84,7 +84,11 @@ func Serial() Option {
 
 // Run checks the engine that open opens against the contract of package
 // backend, at each precision.
-func Run(t *testing.T, open func(p tensor.Precision) (backend.Backend, error), opts ...Option) {
+func Run(
+	t *testing.T,
+	open func(p tensor.Precision) (backend.Backend, error),
+	opts ...Option,
+) {
 	t.Helper()
 	precisions := []tensor.Precision{tensor.Float32, tensor.Float64}
 	o := options{precisions: precisions}
@@ -96,7 +100,10 @@ func Run(t *testing.T, open func(p tensor.Precision) (backend.Backend, error), o
 			b, err := open(p)
 			if !slices.Contains(o.precisions, p) {
 				if err == nil {
-					t.Errorf("open(%v) gave no error, but the engine is said not to compute in %[1]v", p)
+					t.Errorf(
+						"open(%v) gave no error, but the engine is said not to compute in %[1]v",
+						p,
+					)
 				}
 				return
 			}
@@ -113,7 +120,9 @@ func Run(t *testing.T, open func(p tensor.Precision) (backend.Backend, error), o
 				t.Errorf("InUse of a fresh engine is %d bytes, want 0", n)
 			}
 			for _, c := range checks {
-				t.Run(c.name, func(t *testing.T) { c.run(t, b, testing.Short(), o.serial) })
+				t.Run(c.name, func(t *testing.T) {
+					c.run(t, b, testing.Short(), o.serial)
+				})
 			}
 			if err := b.Close(); err != nil {
 				t.Errorf("Close: %v", err)
@@ -230,7 +239,10 @@ func (c check) run(t tb, b backend.Backend, short, serial bool) {
 			b.FreeIndices(x)
 		}
 		if n := b.InUse(); n != before {
-			t.Errorf("InUse is %d bytes after everything was freed, want %d as before", n, before)
+			t.Errorf(
+				"InUse is %d bytes after everything was freed, want %d as before",
+				n, before,
+			)
 		}
 	}()
 	c.do(s)
@@ -305,7 +317,8 @@ func (s *suite) rounded(m matrix) matrix {
 // same reports whether a and b are one number: equal with equal signs of zero,
 // or both NaN.
 func same(a, b float64) bool {
-	return math.Float64bits(a) == math.Float64bits(b) || math.IsNaN(a) && math.IsNaN(b)
+	return math.Float64bits(a) == math.Float64bits(b) ||
+		math.IsNaN(a) && math.IsNaN(b)
 }
 
 // wantSame fails unless got and want are the same in every element.
@@ -313,7 +326,8 @@ func (s *suite) wantSame(what string, got, want matrix) {
 	s.Helper()
 	for i := range want.v {
 		if !same(got.v[i], want.v[i]) {
-			s.errorf("%s: element %s is %v, want %v", what, want.at(i), got.v[i], want.v[i])
+			s.errorf("%s: element %s is %v, want %v",
+				what, want.at(i), got.v[i], want.v[i])
 			return
 		}
 	}
@@ -325,10 +339,14 @@ type matrix struct {
 	v          []float64
 }
 
-func (m matrix) String() string { return fmt.Sprintf("[%d×%d]", m.rows, m.cols) }
+func (m matrix) String() string {
+	return fmt.Sprintf("[%d×%d]", m.rows, m.cols)
+}
 
 // at returns the row and column of element i, as in "(2, 17)".
-func (m matrix) at(i int) string { return fmt.Sprintf("(%d, %d)", i/m.cols, i%m.cols) }
+func (m matrix) at(i int) string {
+	return fmt.Sprintf("(%d, %d)", i/m.cols, i%m.cols)
+}
 
 // mapped returns the matrix of f(v).
 func (m matrix) mapped(f func(v float64) float64) matrix {
@@ -352,13 +370,19 @@ func constant(rows, cols int, v float64) matrix {
 }
 
 // poison returns a matrix of NaN, the contents of a destination that must not be read.
-func poison(rows, cols int) matrix { return constant(rows, cols, math.NaN()) }
+func poison(rows, cols int) matrix {
+	return constant(rows, cols, math.NaN())
+}
 
-func row(v ...float64) matrix { return matrix{1, len(v), v} }
+func row(v ...float64) matrix {
+	return matrix{1, len(v), v}
+}
 
 // random returns a matrix of standard normal numbers.
 func (s *suite) random(rows, cols int) matrix {
-	return constant(rows, cols, 0).mapped(func(float64) float64 { return s.rng.NormFloat64() })
+	return constant(rows, cols, 0).mapped(func(float64) float64 {
+		return s.rng.NormFloat64()
+	})
 }
 
 // integers returns a matrix of integers from -4 to 4. Sums of their products are exact

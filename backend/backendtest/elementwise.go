@@ -63,7 +63,9 @@ func checkUnary(s *suite) {
 		}
 		sweep := constant(401, 10, 0)
 		for i := range sweep.v {
-			sweep.v[i] = math.Copysign(math.Exp2(float64(i-2005)/50), float64(i%2)-0.5) // ±2^-40 to ±2^40
+			sweep.v[i] = math.Copysign(
+				math.Exp2(float64(i-2005)/50), float64(i%2)-0.5,
+			) // ±2^-40 to ±2^40
 		}
 		unary(sweep, 0, "from ±2^-40 to ±2^40", false)
 		for i := range sweep.v {
@@ -76,7 +78,9 @@ func checkUnary(s *suite) {
 		unary(sweep, 0, "around 1", false)
 	}
 	least := backend.LeastDegree(s.b.Precision())
-	a := s.upload(row(s.smallest, s.normal, least/2, least*(1-s.eps/2), least, 4*least))
+	a := s.upload(row(
+		s.smallest, s.normal, least/2, least*(1-s.eps/2), least, 4*least,
+	))
 	dst := s.upload(constant(1, 6, 0))
 	s.b.Unary(dst, backend.InvSqrt, a)
 	roots := row(0, 0, 0, 0, 1/math.Sqrt(least), 0.5/math.Sqrt(least))
@@ -93,33 +97,47 @@ func before(input matrix, alias int) matrix {
 }
 
 // binaryCall is a form of the binary functions, as a method expression.
-type binaryCall func(b backend.Backend, dst *tensor.Tensor, op backend.BinaryOp, x, y *tensor.Tensor)
+type binaryCall func(
+	b backend.Backend,
+	dst *tensor.Tensor,
+	op backend.BinaryOp,
+	x, y *tensor.Tensor,
+)
 
 func checkBinary(s *suite) {
-	s.checkBinary("Binary", backend.Backend.Binary, func(rows, cols int) (int, int) {
-		return rows, cols
-	})
+	s.checkBinary("Binary", backend.Backend.Binary,
+		func(rows, cols int) (int, int) {
+			return rows, cols
+		})
 }
 
 func checkBinaryRow(s *suite) {
-	s.checkBinary("BinaryRow", backend.Backend.BinaryRow, func(_, cols int) (int, int) {
-		return 1, cols
-	})
+	s.checkBinary("BinaryRow", backend.Backend.BinaryRow,
+		func(_, cols int) (int, int) {
+			return 1, cols
+		})
 }
 
 func checkBinaryCol(s *suite) {
-	s.checkBinary("BinaryCol", backend.Backend.BinaryCol, func(rows, _ int) (int, int) {
-		return rows, 1
-	})
+	s.checkBinary("BinaryCol", backend.Backend.BinaryCol,
+		func(rows, _ int) (int, int) {
+			return rows, 1
+		})
 }
 
 func checkBinaryScalar(s *suite) {
-	s.checkBinary("BinaryScalar", backend.Backend.BinaryScalar, func(_, _ int) (int, int) { return 1, 1 })
+	s.checkBinary(
+		"BinaryScalar",
+		backend.Backend.BinaryScalar,
+		func(_, _ int) (int, int) { return 1, 1 },
+	)
 }
 
 // checkBinary checks one of the forms of the binary functions; second returns the
 // shape of its second argument.
-func (s *suite) checkBinary(name string, call binaryCall, second func(rows, cols int) (int, int)) {
+func (s *suite) checkBinary(
+	name string, call binaryCall, second func(rows, cols int) (int, int),
+) {
 	for i, op := range backend.BinaryOps() {
 		var tol tolerance
 		if op == backend.Div {
@@ -166,7 +184,9 @@ func (s *suite) checkBinary(name string, call binaryCall, second func(rows, cols
 			x, y := data(rows, cols)
 			binary(x, y, i/3%2, "", large)
 		})
-		s.specialPairs(second, func(x, y matrix, note string) { binary(x, y, 0, note, false) })
+		s.specialPairs(second, func(x, y matrix, note string) {
+			binary(x, y, 0, note, false)
+		})
 	}
 	// Both arguments may be one tensor.
 	if name == "Binary" {
@@ -205,7 +225,11 @@ func (s *suite) specialPairs(
 		try(byCol, matrix{n, 1, special}, "special values")
 	default:
 		for _, v := range special {
-			try(row(special...), row(v), fmt.Sprintf("special values and %v", v))
+			try(
+				row(special...),
+				row(v),
+				fmt.Sprintf("special values and %v", v),
+			)
 		}
 	}
 }
@@ -214,7 +238,9 @@ func (s *suite) specialPairs(
 var factors = []float64{0, 1, -1, 0.5, -1.3}
 
 func checkAffine(s *suite) {
-	affine := func(a matrix, alpha, c float64, alias int, note string, large bool) {
+	affine := func(
+		a matrix, alpha, c float64, alias int, note string, large bool,
+	) {
 		s.Helper()
 		t := trial{
 			op:    "Affine",
@@ -227,7 +253,9 @@ func checkAffine(s *suite) {
 				o.Affine(o.out[0], alpha, o.in[0], c)
 			},
 		}
-		scale := a.mapped(func(v float64) float64 { return math.Abs(alpha*v) + math.Abs(c) })
+		scale := a.mapped(func(v float64) float64 {
+			return math.Abs(alpha*v) + math.Abs(c)
+		})
 		t.out[0].tol = tolerance{ulps: 2, scale: &scale}
 		s.try(t)
 	}
@@ -251,7 +279,9 @@ func checkAffine(s *suite) {
 }
 
 func checkAxpby(s *suite) {
-	axpby := func(x, y matrix, alpha, beta float64, alias int, note string, large bool) {
+	axpby := func(
+		x, y matrix, alpha, beta float64, alias int, note string, large bool,
+	) {
 		s.Helper()
 		dst := x
 		if alias == 2 {
@@ -278,23 +308,38 @@ func checkAxpby(s *suite) {
 	for _, alpha := range factors {
 		for _, beta := range factors {
 			for alias := range 3 {
-				axpby(s.random(7, 19), s.random(7, 19), alpha, beta, alias, "", false)
+				axpby(
+					s.random(7, 19), s.random(7, 19),
+					alpha, beta, alias, "", false,
+				)
 			}
 		}
 	}
 	smallShapes(func(rows, cols int, large bool) {
 		for alias := range 3 {
-			axpby(s.random(rows, cols), s.random(rows, cols), 0.7, -0.2, alias, "", large)
+			axpby(
+				s.random(rows, cols), s.random(rows, cols),
+				0.7, -0.2, alias, "", large,
+			)
 		}
 	})
 	for alias := range 3 {
 		aLargeShape(alias, func(rows, cols int, large bool) {
-			axpby(s.random(rows, cols), s.random(rows, cols), 0.7, -0.2, alias, "", large)
+			axpby(
+				s.random(rows, cols), s.random(rows, cols),
+				0.7, -0.2, alias, "", large,
+			)
 		})
 	}
 	special := row(s.special()...)
-	axpby(special, constant(1, special.cols, 1), 1, 1, 0, ", special values", false)
-	axpby(constant(1, special.cols, 1), special, 1, -1, 0, ", special values", false)
+	axpby(
+		special, constant(1, special.cols, 1),
+		1, 1, 0, ", special values", false,
+	)
+	axpby(
+		constant(1, special.cols, 1), special,
+		1, -1, 0, ", special values", false,
+	)
 	s.try(trial{
 		op:   "Axpby",
 		note: "of a tensor with itself",

@@ -25,7 +25,11 @@ const kernelWidth = 300
 // products are the shapes m, n, k of the workloads' layers, heads and similarities:
 // m×n with sums of k terms.
 var products = [][3]int{
-	{15300, 32, 32}, {1024, 96, 96}, {15300, 128, 128}, {13600, 600, 300}, {13600, 300, 600},
+	{15300, 32, 32},
+	{1024, 96, 96},
+	{15300, 128, 128},
+	{13600, 600, 300},
+	{13600, 300, 600},
 	{1024, 1024, 96}, {4096, 4096, 4096},
 }
 
@@ -43,10 +47,18 @@ type kernelTimer struct {
 
 // TimeKernels times kernels that move matrices of n rows, and products of up to n
 // rows, each by itself, against their floors. It calls report for each.
-func TimeKernels(ctx context.Context, be backend.Backend, n int, report func(KernelTime) error) error {
+func TimeKernels(
+	ctx context.Context,
+	be backend.Backend,
+	n int,
+	report func(KernelTime) error,
+) error {
 	offers := backend.CapabilitiesOf(be)
 	if offers.Meter == nil {
-		return fmt.Errorf("backendtest: TimeKernels: %s does not count its work, as cuda does", be.Name())
+		return fmt.Errorf(
+			"backendtest: TimeKernels: %s does not count its work, as cuda does",
+			be.Name(),
+		)
 	}
 	rates, err := roofline.Measure(be)
 	if err != nil {
@@ -118,12 +130,20 @@ func (k *kernelTimer) timeRows(n int) {
 	col := k.Alloc(n, 1)
 	defer k.free(x, dy, y, row, gamma, col)
 	k.measure("one launch", func() { k.Fill(col, 1) })
-	k.measure("copy", func() { k.CopyBlock(y, 0, 0, x, 0, 0, n, f) })
-	k.measure("row sums", func() { k.ReduceRows(col, backend.RowSum, x) })
-	k.measure("row logsumexp", func() { k.ReduceRows(col, backend.RowLogSumExp, x) })
+	k.measure("copy", func() {
+		k.CopyBlock(y, 0, 0, x, 0, 0, n, f)
+	})
+	k.measure("row sums", func() {
+		k.ReduceRows(col, backend.RowSum, x)
+	})
+	k.measure("row logsumexp", func() {
+		k.ReduceRows(col, backend.RowLogSumExp, x)
+	})
 	k.measure("column sums", func() { k.ColSums(row, x) })
 	if fuser := k.offers.Bias; fuser != nil {
-		k.measure("bias and ReLU", func() { fuser.BiasReLU(y, x, row) })
+		k.measure("bias and ReLU", func() {
+			fuser.BiasReLU(y, x, row)
+		})
 	}
 	if fuser := k.offers.Norm; fuser != nil {
 		groups := k.Indices([]int32{0, int32(n / 2), int32(n)})
@@ -143,8 +163,12 @@ func (k *kernelTimer) timeRows(n int) {
 			Gamma: k.Alloc(1, f),
 			Beta:  k.Alloc(1, f),
 		}
-		k.measure("batch norm", func() { fuser.NormForward(norm) })
-		k.measure("batch norm, backward", func() { fuser.NormBackward(norm, grads) })
+		k.measure("batch norm", func() {
+			fuser.NormForward(norm)
+		})
+		k.measure("batch norm, backward", func() {
+			fuser.NormBackward(norm, grads)
+		})
 		k.free(norm.Mean, norm.Var, grads.DX, grads.Gamma, grads.Beta)
 		k.FreeIndices(groups)
 	}
@@ -167,7 +191,9 @@ func (k *kernelTimer) timeProducts(n int) {
 		w := k.random(inner, cols)
 		y := k.Alloc(rows, cols)
 		name := fmt.Sprintf("product %d×%d×%d", rows, cols, inner)
-		k.measure(name, func() { k.Gemm(y, false, false, 1, x, w, 0) })
+		k.measure(name, func() {
+			k.Gemm(y, false, false, 1, x, w, 0)
+		})
 		k.free(x, w, y)
 	}
 }
@@ -212,7 +238,11 @@ func (m *Metered) Fill(dst *tensor.Tensor, v float64) {
 
 // Gemm counts a launch and 1000 operations.
 func (m *Metered) Gemm(
-	dst *tensor.Tensor, transA, transB bool, alpha float64, a, b *tensor.Tensor, beta float64,
+	dst *tensor.Tensor,
+	transA, transB bool,
+	alpha float64,
+	a, b *tensor.Tensor,
+	beta float64,
 ) {
 	m.Backend.Gemm(dst, transA, transB, alpha, a, b, beta)
 	m.work.Add(1, backend.Work{Launches: 1, Flops: 1000})

@@ -1,7 +1,6 @@
 package backendtest
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -11,14 +10,19 @@ import (
 )
 
 // edges are the sizes at which blocked and vectorised loops tend to fail.
-var edges = []int{0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129}
+var edges = []int{
+	0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129,
+}
 
 // shapes are those of small matrices with an edge in either dimension, also empty ones.
 var shapes = func() (list [][2]int) {
 	for _, n := range edges {
 		list = append(list, [2]int{3, n}, [2]int{n, 5})
 	}
-	return append(list, [2]int{0, 0}, [2]int{1, 1}, [2]int{1, 257}, [2]int{255, 1}, [2]int{33, 65})
+	return append(
+		list, [2]int{0, 0}, [2]int{1, 1},
+		[2]int{1, 257}, [2]int{255, 1}, [2]int{33, 65},
+	)
 }()
 
 // largeShapes are those that a parallel engine cuts into parts. No dimension is a
@@ -41,7 +45,10 @@ func checkAlloc(s *suite) {
 			}
 			size := bytes * int64(t.Len())
 			if n := s.b.InUse() - used; n < size {
-				s.errorf("InUse grew by %d bytes with a tensor %v, want at least %d", n, t, size)
+				s.errorf(
+					"InUse grew by %d bytes with a tensor %v, want at least %d",
+					n, t, size,
+				)
 			}
 			held = append(held, t)
 		}
@@ -50,7 +57,11 @@ func checkAlloc(s *suite) {
 		}
 		for i, t := range held {
 			filled := constant(t.Rows, t.Cols, float64(i))
-			s.wantSame(fmt.Sprintf("tensor %v, one of %d", t, len(held)), download(s.b, t), filled)
+			s.wantSame(
+				fmt.Sprintf("tensor %v, one of %d", t, len(held)),
+				download(s.b, t),
+				filled,
+			)
 		}
 	}
 	fill()
@@ -69,13 +80,17 @@ func checkAlloc(s *suite) {
 		s.free(t)
 	}
 	if n := s.b.InUse(); n != before {
-		s.errorf("InUse is %d bytes with all tensors freed, want %d as before", n, before)
+		s.errorf("InUse is %d bytes with all tensors freed, want %d as before",
+			n, before)
 	}
 	for range 100 {
 		s.free(s.alloc(300, 100))
 	}
 	if n := s.b.InUse(); n != before {
-		s.errorf("InUse is %d bytes after a hundred pairs of Alloc and Free, want %d", n, before)
+		s.errorf(
+			"InUse is %d bytes after a hundred pairs of Alloc and Free, want %d",
+			n, before,
+		)
 	}
 }
 
@@ -83,7 +98,13 @@ func checkAlloc(s *suite) {
 func (s *suite) special() []float64 {
 	v := []float64{
 		0, 1, 0.5, 2, 3, 1e-3, 1 + s.eps, 1 - s.eps/2, 10, 1e5,
-		s.smallest, 3 * s.smallest, s.normal / 2, s.normal, 3 * s.normal, s.largest, s.largest / 3,
+		s.smallest,
+		3 * s.smallest,
+		s.normal / 2,
+		s.normal,
+		3 * s.normal,
+		s.largest,
+		s.largest / 3,
 		math.Inf(1), 12345678, 1e-10, 1e10, 1e30,
 		16, 20, 50, 80, 88, 89, 100, 104, 700, 709, 710, 746, 1000, // around the overflow of e^x
 	}
@@ -104,29 +125,49 @@ func checkUpload(s *suite) {
 			}
 		}
 		t := s.upload(m)
-		s.wantSame(fmt.Sprintf("Upload, Download %v", t), download(s.b, t), m.mapped(s.round))
+		s.wantSame(
+			fmt.Sprintf("Upload, Download %v", t),
+			download(s.b, t),
+			m.mapped(s.round),
+		)
 
 		host := make([]float32, len(m.v))
 		for i, v := range m.v {
 			host[len(host)-1-i] = float32(v)
 		}
 		s.b.Upload32(t, host)
-		reversed := m.mapped(func(v float64) float64 { return float64(float32(v)) })
+		reversed := m.mapped(func(v float64) float64 {
+			return float64(float32(v))
+		})
 		slices.Reverse(reversed.v)
-		s.wantSame(fmt.Sprintf("Upload32, Download %v", t), download(s.b, t), reversed)
+		s.wantSame(
+			fmt.Sprintf("Upload32, Download %v", t), download(s.b, t), reversed,
+		)
 
 		clear(host)
 		clear(m.v)
-		s.wantSame(fmt.Sprintf("Upload32, host slice cleared, Download %v", t), download(s.b, t), reversed)
+		s.wantSame(
+			fmt.Sprintf("Upload32, host slice cleared, Download %v", t),
+			download(s.b, t),
+			reversed,
+		)
 		s.free(t)
 	}
 	// Ties go to even, and what is too large becomes infinite.
 	if s.b.Precision() == tensor.Float32 {
 		m := row(
-			1+0x1p-24, 1+0x3p-24, -1-0x1p-24, 1+0x1p-24+0x1p-50, 1e300, -1e300, 1e-300, 0x1p-150, 0x1.8p-149,
+			1+0x1p-24, 1+0x3p-24, -1-0x1p-24, 1+0x1p-24+0x1p-50,
+			1e300, -1e300, 1e-300, 0x1p-150, 0x1.8p-149,
 		)
-		rounded := row(1, 1+0x2p-23, -1, 1+0x1p-23, math.Inf(1), math.Inf(-1), 0, 0, 0x1p-148)
-		s.wantSame("Upload rounds to nearest even: Download", download(s.b, s.upload(m)), rounded)
+		rounded := row(
+			1, 1+0x2p-23, -1, 1+0x1p-23, math.Inf(1),
+			math.Inf(-1), 0, 0, 0x1p-148,
+		)
+		s.wantSame(
+			"Upload rounds to nearest even: Download",
+			download(s.b, s.upload(m)),
+			rounded,
+		)
 	}
 }
 
@@ -152,14 +193,16 @@ func checkIndices(s *suite) {
 		host := s.randomIndices(n)
 		x := s.index(host)
 		if x.Len() != n || !slices.Equal(x.Host, host) {
-			s.errorf("Indices of %d values has length %d, or another Host", n, x.Len())
+			s.errorf("Indices of %d values has length %d, or another Host",
+				n, x.Len())
 		}
 		held = append(held, x)
 	}
 	for _, x := range held {
 		dst := s.alloc(x.Len(), 1)
 		s.b.GatherRows(dst, src, x)
-		label := fmt.Sprintf("GatherRows by %d indices, one of %d vectors", x.Len(), len(held))
+		label := fmt.Sprintf("GatherRows by %d indices, one of %d vectors",
+			x.Len(), len(held))
 		s.wantSame(label, download(s.b, dst), values.gathered(x.Host))
 		s.free(dst)
 	}
@@ -168,7 +211,10 @@ func checkIndices(s *suite) {
 	}
 	s.free(src)
 	if n := s.b.InUse(); n != before {
-		s.errorf("InUse is %d bytes with all index vectors freed, want %d as before", n, before)
+		s.errorf(
+			"InUse is %d bytes with all index vectors freed, want %d as before",
+			n, before,
+		)
 	}
 }
 
@@ -212,7 +258,8 @@ func checkIndexBlock(s *suite) {
 	verify := func(circumstance string, hosts [][]int32) {
 		s.Helper()
 		for k, host := range hosts {
-			label := fmt.Sprintf("GatherRows by vector %d of a block, %s", k, circumstance)
+			label := fmt.Sprintf("GatherRows by vector %d of a block, %s",
+				k, circumstance)
 			s.wantSame(label, download(s.b, dst[k]), values.gathered(host))
 		}
 	}
@@ -224,7 +271,12 @@ func checkIndexBlock(s *suite) {
 		return
 	}
 	// Refill all, several neighbours, one, and some out of order.
-	for _, which := range [][]int{{0, 1, 2, 3, 4, 5, 6}, {2, 3, 4}, {6}, {4, 0, 2, 1}} {
+	for _, which := range [][]int{
+		{0, 1, 2, 3, 4, 5, 6},
+		{2, 3, 4},
+		{6},
+		{4, 0, 2, 1},
+	} {
 		old := slices.Clone(hosts)
 		gather()
 		var vectors []*backend.Indices
@@ -247,7 +299,10 @@ func checkIndexBlock(s *suite) {
 		verify(fmt.Sprintf("replayed after %v were refilled", which), hosts)
 		for k, x := range xs {
 			if !slices.Equal(x.Host, hosts[k]) {
-				s.errorf("Host of vector %d is not the slice that it was refilled with", k)
+				s.errorf(
+					"Host of vector %d is not the slice that it was refilled with",
+					k,
+				)
 			}
 		}
 	}
@@ -273,195 +328,13 @@ func checkFetch(s *suite) {
 		}
 		m := constant(2, 3, 12345.5)
 		pending[i].Values(m.v)
-		s.wantSame(fmt.Sprintf("Fetch of value %d", i), m, constant(2, 3, float64(i)))
+		s.wantSame(
+			fmt.Sprintf("Fetch of value %d", i), m, constant(2, 3, float64(i)),
+		)
 	}
 	m := constant(2, 3, 12345.5)
 	pending[n].Values(m.v)
 	s.wantSame("Fetch of the last value", m, constant(2, 3, -1))
 	empty := s.alloc(0, 3)
 	s.b.Fetch(empty).Values(nil)
-}
-
-// badCall is a call that the contract rules out.
-type badCall struct {
-	name string
-	call func()
-}
-
-// checkShapes makes every documented shape error, and passes constants out of range.
-func checkShapes(s *suite) {
-	for _, c := range append(s.badShapes(), s.badProducts()...) {
-		s.trying = c.name
-		err, _ := panicOf(c.call).(error)
-		var shape *tensor.ShapeError
-		if !errors.As(err, &shape) {
-			s.errorf("%s: panicked with %v, want a *tensor.ShapeError", c.name, err)
-		} else if shape.Op == "" || shape.Have == "" || shape.Want == "" {
-			s.errorf("%s: the error %q lacks the operator, the shapes given or the shapes wanted",
-				c.name, shape)
-		}
-	}
-	for _, c := range s.badConstants() {
-		if panicOf(c.call) == nil {
-			s.errorf("%s did not panic", c.name)
-		}
-	}
-}
-
-// ones uploads a matrix of ones.
-func (s *suite) ones(rows, cols int) *tensor.Tensor { return s.upload(constant(rows, cols, 1)) }
-
-// badConstants returns calls with a constant out of range.
-func (s *suite) badConstants() []badCall {
-	b := s.b
-	t := s.ones
-	return []badCall{
-		{"UpperPercentile(p = -10)", func() { b.UpperPercentile(t(1, 1), nil, t(2, 2), -10) }},
-		{"UpperPercentile(p = 110)", func() { b.UpperPercentile(t(1, 1), nil, t(2, 2), 110) }},
-		{"UpperPercentile(p = NaN)", func() { b.UpperPercentile(t(1, 1), nil, t(2, 2), math.NaN()) }},
-		{"DropoutMask(keep = 0)", func() { b.DropoutMask(t(2, 2), 0, 1, t(1, 1)) }},
-		{"DropoutMask(keep = 1.5)", func() { b.DropoutMask(t(2, 2), 1.5, 1, t(1, 1)) }},
-	}
-}
-
-// badShapes returns a call for every shape error, but those of Gemm.
-func (s *suite) badShapes() []badCall {
-	b := s.b
-	t := s.ones
-	idx := func(v ...int32) *backend.Indices { return s.index(v) }
-	square := func() *backend.CSR {
-		return &backend.CSR{
-			Rows: 2,
-			Cols: 2,
-			Ptr:  idx(0, 1, 2),
-			Col:  idx(1, 0),
-		}
-	}
-	rectangle := &backend.CSR{
-		Rows: 2,
-		Cols: 3,
-		Ptr:  idx(0, 1, 2),
-		Col:  idx(2, 0),
-	}
-	changed := func(change func(a *backend.CSR)) *backend.CSR {
-		a := square()
-		change(a)
-		return a
-	}
-	adam := backend.AdamConfig{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8}
-	return []badCall{
-		{"Alloc(-1, 2)", func() { b.Alloc(-1, 2) }},
-		{"Alloc(2, -1)", func() { b.Alloc(2, -1) }},
-		{"Upload: short", func() { b.Upload(t(2, 3), make([]float64, 5)) }},
-		{"Upload: long", func() { b.Upload(t(2, 3), make([]float64, 7)) }},
-		{"Upload32: short", func() { b.Upload32(t(2, 3), make([]float32, 5)) }},
-		{"Upload32: long", func() { b.Upload32(t(2, 3), make([]float32, 7)) }},
-		{"Download: short", func() { b.Download(make([]float64, 5), t(2, 3)) }},
-		{"Download: long", func() { b.Download(make([]float64, 7), t(2, 3)) }},
-
-		{"CopyBlock: dst rows", func() { b.CopyBlock(t(3, 3), 2, 0, t(3, 3), 0, 0, 2, 1) }},
-		{"CopyBlock: dst cols", func() { b.CopyBlock(t(3, 3), 0, 2, t(3, 3), 0, 0, 1, 2) }},
-		{"CopyBlock: src rows", func() { b.CopyBlock(t(3, 3), 0, 0, t(3, 3), 2, 0, 2, 1) }},
-		{"CopyBlock: src cols", func() { b.CopyBlock(t(3, 3), 0, 0, t(3, 3), 0, 2, 1, 2) }},
-		{"CopyBlock: negative place", func() { b.CopyBlock(t(3, 3), -1, 0, t(3, 3), 0, 0, 1, 1) }},
-		{"CopyBlock: negative size", func() { b.CopyBlock(t(3, 3), 0, 0, t(3, 3), 0, 0, 1, -1) }},
-		{"Transpose", func() { b.Transpose(t(2, 3), t(2, 3)) }},
-		{"GatherRows: count", func() { b.GatherRows(t(2, 3), t(4, 3), idx(0, 1, 2)) }},
-		{"GatherRows: width", func() { b.GatherRows(t(3, 2), t(4, 3), idx(0, 1, 2)) }},
-		{"FillDiagonal", func() { b.FillDiagonal(t(2, 3), 1) }},
-
-		{"Unary", func() { b.Unary(t(2, 3), backend.Exp, t(3, 2)) }},
-		{"Binary: a", func() { b.Binary(t(2, 3), backend.Add, t(3, 2), t(2, 3)) }},
-		{"Binary: b", func() { b.Binary(t(2, 3), backend.Add, t(2, 3), t(1, 3)) }},
-		{"BinaryRow: dst", func() { b.BinaryRow(t(3, 3), backend.Add, t(2, 3), t(1, 3)) }},
-		{"BinaryRow: row", func() { b.BinaryRow(t(2, 3), backend.Add, t(2, 3), t(1, 2)) }},
-		{"BinaryRow: column", func() { b.BinaryRow(t(3, 3), backend.Add, t(3, 3), t(3, 1)) }},
-		{"BinaryCol: dst", func() { b.BinaryCol(t(2, 2), backend.Add, t(2, 3), t(2, 1)) }},
-		{"BinaryCol: col", func() { b.BinaryCol(t(2, 3), backend.Add, t(2, 3), t(3, 1)) }},
-		{"BinaryCol: row", func() { b.BinaryCol(t(3, 3), backend.Add, t(3, 3), t(1, 3)) }},
-		{"BinaryScalar: dst", func() { b.BinaryScalar(t(2, 2), backend.Add, t(2, 3), t(1, 1)) }},
-		{"BinaryScalar: s", func() { b.BinaryScalar(t(2, 3), backend.Add, t(2, 3), t(2, 3)) }},
-		{"Affine", func() { b.Affine(t(2, 3), 1, t(6, 1), 0) }},
-		{"Axpby: a", func() { b.Axpby(t(2, 3), 1, t(6, 1), 1, t(2, 3)) }},
-		{"Axpby: b", func() { b.Axpby(t(2, 3), 1, t(2, 3), 1, t(2, 1)) }},
-
-		{"ReduceRows: rows", func() { b.ReduceRows(t(3, 1), backend.RowSum, t(2, 3)) }},
-		{"ReduceRows: a row", func() { b.ReduceRows(t(1, 2), backend.RowSum, t(2, 3)) }},
-		{"ColSums: a column", func() { b.ColSums(t(3, 1), t(2, 3)) }},
-		{"ColSums: width", func() { b.ColSums(t(1, 2), t(2, 3)) }},
-		{"Dot: dst", func() { b.Dot(t(1, 2), t(2, 3), t(2, 3)) }},
-		{"Dot: b", func() { b.Dot(t(1, 1), t(2, 3), t(3, 2)) }},
-		{"Dot: dst without b", func() { b.Dot(t(2, 1), t(2, 3), nil) }},
-		{"SegmentSum: pointers", func() { b.SegmentSum(t(2, 3), idx(0, 2), t(2, 3)) }},
-		{"SegmentSum: width", func() { b.SegmentSum(t(2, 2), idx(0, 1, 4), t(4, 3)) }},
-		{"SegmentSum: end", func() { b.SegmentSum(t(2, 3), idx(0, 1, 5), t(4, 3)) }},
-		{"SegmentExpand: pointers", func() { b.SegmentExpand(t(2, 3), idx(0, 2), t(2, 3)) }},
-		{"SegmentExpand: width", func() { b.SegmentExpand(t(4, 3), idx(0, 1, 4), t(2, 2)) }},
-		{"SegmentExpand: end", func() { b.SegmentExpand(t(4, 3), idx(0, 1, 5), t(2, 3)) }},
-
-		{"SpMM: dst rows", func() { b.SpMM(t(3, 4), square(), t(2, 4), 0) }},
-		{"SpMM: dst width", func() { b.SpMM(t(2, 3), square(), t(2, 4), 0) }},
-		{"SpMM: x rows", func() { b.SpMM(t(2, 4), rectangle, t(2, 4), 0) }},
-		{"SpMM: self of a rectangle", func() { b.SpMM(t(2, 4), rectangle, t(3, 4), 1) }},
-		{"SpMM: pointers", func() {
-			b.SpMM(t(2, 4), changed(func(a *backend.CSR) { a.Ptr = idx(0, 2) }), t(2, 4), 0)
-		}},
-		{"SpMM: end", func() {
-			b.SpMM(t(2, 4), changed(func(a *backend.CSR) { a.Ptr = idx(0, 1, 3) }), t(2, 4), 0)
-		}},
-		{"SpMM: values", func() {
-			b.SpMM(t(2, 4), changed(func(a *backend.CSR) { a.Val = t(3, 1) }), t(2, 4), 0)
-		}},
-		{"SpMM: a row of values", func() {
-			b.SpMM(t(2, 4), changed(func(a *backend.CSR) { a.Val = t(1, 2) }), t(2, 4), 0)
-		}},
-
-		{"Fetch", func() { b.Fetch(t(3, 11)) }},
-		{"UpdateIndices: count", func() { b.UpdateIndices([]*backend.Indices{idx(1)}, nil) }},
-		{"UpdateIndices: length", func() {
-			b.UpdateIndices([]*backend.Indices{idx(1), idx(1, 2)}, [][]int32{{1}, {2}})
-		}},
-
-		{"UpperPercentile: s", func() { b.UpperPercentile(t(1, 1), nil, t(2, 3), 50) }},
-		{"UpperPercentile: theta", func() { b.UpperPercentile(t(1, 2), nil, t(3, 3), 50) }},
-		{"UpperPercentile: weights", func() { b.UpperPercentile(t(1, 1), t(2, 2), t(3, 3), 50) }},
-		{"DropoutMask", func() { b.DropoutMask(t(2, 3), 0.5, 1, t(1, 2)) }},
-		{"Adam: g", func() { b.Adam(t(2, 3), t(3, 2), t(2, 3), t(2, 3), t(1, 1), t(1, 1), adam) }},
-		{"Adam: m", func() { b.Adam(t(2, 3), t(2, 3), t(1, 3), t(2, 3), t(1, 1), t(1, 1), adam) }},
-		{"Adam: v", func() { b.Adam(t(2, 3), t(2, 3), t(2, 3), t(2, 1), t(1, 1), t(1, 1), adam) }},
-		{"Adam: rate", func() { b.Adam(t(2, 3), t(2, 3), t(2, 3), t(2, 3), t(2, 3), t(1, 1), adam) }},
-		{"Adam: step", func() { b.Adam(t(2, 3), t(2, 3), t(2, 3), t(2, 3), t(1, 1), t(0, 0), adam) }},
-	}
-}
-
-// badProducts returns the shape errors of Gemm, for all transposes.
-func (s *suite) badProducts() (calls []badCall) {
-	place := func(shape [2]int, trans bool) *tensor.Tensor {
-		if trans {
-			return s.ones(shape[1], shape[0])
-		}
-		return s.ones(shape[0], shape[1])
-	}
-	for _, trans := range transposes {
-		gemm := func(what string, dst, a, x [2]int) {
-			calls = append(calls, badCall{fmt.Sprintf("Gemm %v: %s", trans, what), func() {
-				s.b.Gemm(place(dst, false), trans[0], trans[1], 1, place(a, trans[0]), place(x, trans[1]), 0)
-			}})
-		}
-		a := [2]int{2, 3}
-		x := [2]int{3, 4}
-		dst := [2]int{2, 4}
-		gemm("inner", dst, [2]int{2, 5}, x)
-		gemm("rows", [2]int{3, 4}, a, x)
-		gemm("cols", [2]int{2, 3}, a, x)
-		gemm("transposed dst", [2]int{4, 2}, a, x)
-	}
-	return calls
-}
-
-// panicOf returns the value that f panics with, or nil.
-func panicOf(f func()) (value any) {
-	defer func() { value = recover() }()
-	f()
-	return nil
 }

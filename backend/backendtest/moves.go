@@ -85,9 +85,10 @@ func checkCopyBlock(s *suite) {
 		s.try(trial{
 			op:    "CopyBlock",
 			large: large,
-			note:  fmt.Sprintf("[%d×%d] from (%d, %d) to (%d, %d)", rows, cols, si, sj, di, dj),
-			in:    []matrix{src},
-			out:   []output{{dst, tolerance{bits: true}}},
+			note: fmt.Sprintf("[%d×%d] from (%d, %d) to (%d, %d)",
+				rows, cols, si, sj, di, dj),
+			in:  []matrix{src},
+			out: []output{{dst, tolerance{bits: true}}},
 			call: func(o operands) {
 				o.CopyBlock(o.out[0], di, dj, o.in[0], si, sj, rows, cols)
 			},
@@ -101,21 +102,33 @@ func checkCopyBlock(s *suite) {
 		// Put into a larger matrix.
 		block(s.random(rows+2, cols+3), src, 1, 2, 0, 0, rows, cols, large)
 		// Take out of a larger matrix.
-		block(s.random(rows, cols), s.marked(rows+3, cols+2), 0, 0, 2, 1, rows, cols, large)
+		block(
+			s.random(rows, cols), s.marked(rows+3, cols+2),
+			0, 0, 2, 1, rows, cols, large,
+		)
 		// The last corner.
-		block(s.random(rows+1, cols+1), s.marked(rows+1, cols+1), 1, 1, 1, 1, rows, cols, large)
+		block(
+			s.random(rows+1, cols+1), s.marked(rows+1, cols+1),
+			1, 1, 1, 1, rows, cols, large,
+		)
 		// The first corner.
-		block(s.random(rows+1, cols+1), s.marked(rows+1, cols+1), 0, 0, 0, 0, rows, cols, large)
+		block(
+			s.random(rows+1, cols+1), s.marked(rows+1, cols+1),
+			0, 0, 0, 0, rows, cols, large,
+		)
 		// Nothing.
-		block(s.random(rows+1, cols+1), s.marked(rows+1, cols+1), rows+1, cols+1, rows+1, cols+1, 0, 0, large)
+		block(
+			s.random(rows+1, cols+1), s.marked(rows+1, cols+1),
+			rows+1, cols+1, rows+1, cols+1, 0, 0, large,
+		)
 		// The rows below.
 		block(s.random(2*rows, cols), src, rows, 0, 0, 0, rows, cols, large)
 		// The columns on the right.
 		block(s.random(rows, 2*cols), src, 0, cols, 0, 0, rows, cols, large)
 		// An inner block.
 		block(
-			s.random(rows+1, 2*cols+5), s.marked(rows+2, 3*cols+1), 1, cols, 2, 2*cols+1, rows,
-			max(cols-1, 0), large,
+			s.random(rows+1, 2*cols+5), s.marked(rows+2, 3*cols+1),
+			1, cols, 2, 2*cols+1, rows, max(cols-1, 0), large,
 		)
 	})
 }
@@ -158,7 +171,9 @@ func checkGatherRows(s *suite) {
 
 func checkFillDiagonal(s *suite) {
 	for _, n := range append([]int{517}, edges...) {
-		for _, v := range []float64{0, 1.1, math.Copysign(0, -1), math.Inf(-1)} {
+		for _, v := range []float64{
+			0, 1.1, math.Copysign(0, -1), math.Inf(-1),
+		} {
 			s.try(trial{
 				op:    "FillDiagonal",
 				note:  fmt.Sprint(v),

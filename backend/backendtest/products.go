@@ -17,7 +17,12 @@ type product struct {
 }
 
 // transposes are the flags of Gemm.
-var transposes = [][2]bool{{false, false}, {true, false}, {false, true}, {true, true}}
+var transposes = [][2]bool{
+	{false, false},
+	{true, false},
+	{false, true},
+	{true, true},
+}
 
 // gemm returns the trial of p with numbers from data.
 func (s *suite) gemm(p product, data func(rows, cols int) matrix) trial {
@@ -153,7 +158,9 @@ type sparse struct {
 
 // sparse returns a matrix whose row i has degree(i) entries in columns that are
 // neither sorted nor distinct.
-func (s *suite) sparse(name string, rows, cols int, degree func(i int) int) sparse {
+func (s *suite) sparse(
+	name string, rows, cols int, degree func(i int) int,
+) sparse {
 	a := sparse{name, rows, cols, make([]int32, 1, rows+1), nil}
 	for i := range rows {
 		if cols > 0 {
@@ -176,7 +183,9 @@ func (a sparse) longestRow() int {
 }
 
 // spmm returns the trial dst = A·x + self·x with the values val, or ones.
-func (s *suite) spmm(a sparse, x matrix, val *matrix, self float64, large bool) trial {
+func (s *suite) spmm(
+	a sparse, x matrix, val *matrix, self float64, large bool,
+) trial {
 	t := trial{
 		op:    "SpMM",
 		note:  fmt.Sprintf("%s [%d×%d], self=%v", a.name, a.rows, a.cols, self),
@@ -254,22 +263,27 @@ func checkSpMM(s *suite) {
 		isLarge := i >= len(small)
 		for j, width := range segmentWidths {
 			// Two widths of three for small matrices, one of five, and 32, for large ones.
-			if isLarge && (i+j)%5 != 0 && width != 32 || !isLarge && (i+j)%3 == 0 {
+			if isLarge && (i+j)%5 != 0 && width != 32 ||
+				!isLarge && (i+j)%3 == 0 {
 				continue
 			}
 			for k, self := range []float64{0, 1, 1.5} {
 				for _, withVal := range []bool{false, true} {
-					if self != 0 && a.rows != a.cols || isLarge && withVal != (k == 1) {
+					if self != 0 && a.rows != a.cols ||
+						isLarge && withVal != (k == 1) {
 						continue
 					}
-					s.sum(a.longestRow()+1, func(data func(r, c int) matrix) trial {
-						var val *matrix
-						if withVal {
-							v := data(len(a.col), 1)
-							val = &v
-						}
-						return s.spmm(a, data(a.cols, width), val, self, isLarge)
-					})
+					s.sum(a.longestRow()+1,
+						func(data func(r, c int) matrix) trial {
+							var val *matrix
+							if withVal {
+								v := data(len(a.col), 1)
+								val = &v
+							}
+							return s.spmm(
+								a, data(a.cols, width), val, self, isLarge,
+							)
+						})
 				}
 			}
 		}

@@ -10,7 +10,9 @@ import (
 // sum makes a trial whose destinations are sums of the given number of terms: once on
 // integers, whose sums are exact and must give ref's bits, and once on random numbers.
 // build makes the trial from a source of matrices.
-func (s *suite) sum(terms int, build func(data func(rows, cols int) matrix) trial) {
+func (s *suite) sum(
+	terms int, build func(data func(rows, cols int) matrix) trial,
+) {
 	s.Helper()
 	exact := build(s.integers)
 	exact.add("whole numbers")
@@ -19,12 +21,18 @@ func (s *suite) sum(terms int, build func(data func(rows, cols int) matrix) tria
 	if s.short && random.large {
 		return
 	}
-	random.out[0].tol = tolerance{ulps: 4, terms: terms, scale: s.magnitude(random)}
+	random.out[0].tol = tolerance{
+		ulps:  4,
+		terms: terms,
+		scale: s.magnitude(random),
+	}
 	s.try(random)
 }
 
 // exact is the destination of a sum.
-func exact(rows, cols int) []output { return []output{{before: poison(rows, cols)}} }
+func exact(rows, cols int) []output {
+	return []output{{before: poison(rows, cols)}}
+}
 
 func checkReduceRows(s *suite) {
 	for _, op := range backend.RowOps() {
@@ -36,7 +44,9 @@ func checkReduceRows(s *suite) {
 }
 
 // reduce returns the trial of a row reduction of a.
-func reduce(op backend.RowOp, a matrix, out output, note string, large bool) trial {
+func reduce(
+	op backend.RowOp, a matrix, out output, note string, large bool,
+) trial {
 	return trial{
 		op:    "ReduceRows " + op.String(),
 		note:  note,
@@ -52,9 +62,13 @@ func reduce(op backend.RowOp, a matrix, out output, note string, large bool) tri
 // logSumExp returns the destination of RowLogSumExp for a, with its tolerance: the rounding
 // of the maximum, and of a sum whose terms are at most 1.
 func (s *suite) logSumExp(a matrix) output {
-	t := reduce(backend.RowLogSumExp, a, output{before: poison(a.rows, 1)}, "", false)
+	t := reduce(
+		backend.RowLogSumExp, a, output{before: poison(a.rows, 1)}, "", false,
+	)
 	root := math.Sqrt(float64(a.cols))
-	scale := s.define(t)[0].mapped(func(v float64) float64 { return math.Abs(v) + root })
+	scale := s.define(t)[0].mapped(func(v float64) float64 {
+		return math.Abs(v) + root
+	})
 	t.out[0].tol = tolerance{ulps: 4, scale: &scale}
 	return t.out[0]
 }
@@ -70,14 +84,20 @@ func (s *suite) reduceShapes(op backend.RowOp) {
 			})
 		case backend.RowMax:
 			s.try(reduce(op, s.random(rows, cols), out, "", large))
-			negative := s.random(rows, cols).mapped(func(v float64) float64 { return -1 - math.Abs(v) })
+			negative := s.random(rows, cols).mapped(func(v float64) float64 {
+				return -1 - math.Abs(v)
+			})
 			s.try(reduce(op, negative, out, "all negative", large))
 		case backend.RowLogSumExp:
 			a := s.random(rows, cols)
 			s.try(reduce(op, a, s.logSumExp(a), "", large))
-			a = s.random(rows, cols).mapped(func(v float64) float64 { return 300 * v })
+			a = s.random(rows, cols).mapped(func(v float64) float64 {
+				return 300 * v
+			})
 			s.try(reduce(op, a, s.logSumExp(a), "e^a overflows", large))
-			a = s.random(rows, cols).mapped(func(v float64) float64 { return v - 2000 })
+			a = s.random(rows, cols).mapped(func(v float64) float64 {
+				return v - 2000
+			})
 			s.try(reduce(op, a, s.logSumExp(a), "e^a underflows", large))
 		}
 	})
@@ -86,8 +106,13 @@ func (s *suite) reduceShapes(op backend.RowOp) {
 // reduceSpecial tries a row reduction with a special value at every place of a row, before
 // and after others, and with rows of one value.
 func (s *suite) reduceSpecial(op backend.RowOp, cols int) {
-	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), s.largest, -s.largest, s.smallest} {
-		a := s.random(cols, cols).mapped(func(v float64) float64 { return v / 8 })
+	for _, v := range []float64{
+		math.NaN(), math.Inf(1), math.Inf(-1), s.largest, -s.largest,
+		s.smallest,
+	} {
+		a := s.random(cols, cols).mapped(func(v float64) float64 {
+			return v / 8
+		})
 		for i := range cols {
 			a.v[i*cols+i] = v
 		}
@@ -101,7 +126,9 @@ func (s *suite) reduceSpecial(op backend.RowOp, cols int) {
 		}
 		s.try(reduce(op, a, out, fmt.Sprintf("one %v in each row", v), false))
 	}
-	for _, v := range []float64{math.Inf(-1), math.Inf(1), 0, 1000, -1000, 1e30} {
+	for _, v := range []float64{
+		math.Inf(-1), math.Inf(1), 0, 1000, -1000, 1e30,
+	} {
 		a := constant(2, cols, v)
 		out := output{before: poison(2, 1)}
 		switch op {

@@ -22,7 +22,9 @@ func (s *suite) similarityKinds() []similarities {
 	zeros := []float64{0, math.Copysign(0, -1), 0, math.Copysign(0, -1), -1, 1}
 	return []similarities{
 		{"random", func(n int) matrix { return s.random(n, n) }},
-		{"negative", func(n int) matrix { return s.random(n, n).mapped(math.Abs).mapped(negate) }},
+		{"negative", func(n int) matrix {
+			return s.random(n, n).mapped(math.Abs).mapped(negate)
+		}},
 		{"many ties", func(n int) matrix { return s.integers(n, n) }},
 		{"two values", func(n int) matrix {
 			return s.integers(n, n).mapped(func(v float64) float64 {
@@ -31,7 +33,9 @@ func (s *suite) similarityKinds() []similarities {
 		}},
 		{"constant", func(n int) matrix { return constant(n, n, -0.7) }},
 		{"zeros of both signs", func(n int) matrix {
-			return s.integers(n, n).mapped(func(v float64) float64 { return zeros[(int(v)+6)%6] })
+			return s.integers(n, n).mapped(func(v float64) float64 {
+				return zeros[(int(v)+6)%6]
+			})
 		}},
 		{"denormal", func(n int) matrix {
 			return s.integers(n, n).mapped(func(v float64) float64 {
@@ -44,20 +48,29 @@ func (s *suite) similarityKinds() []similarities {
 			})
 		}},
 		{"close to 1", func(n int) matrix {
-			return s.integers(n, n).mapped(func(v float64) float64 { return 1 + s.eps*v })
+			return s.integers(n, n).mapped(func(v float64) float64 {
+				return 1 + s.eps*v
+			})
 		}},
-		{"ascending", func(n int) matrix { return constant(n, n, 0).mapped(counter(1)) }},
-		{"descending", func(n int) matrix { return constant(n, n, 0).mapped(counter(-1)) }},
+		{"ascending", func(n int) matrix {
+			return constant(n, n, 0).mapped(counter(1))
+		}},
+		{"descending", func(n int) matrix {
+			return constant(n, n, 0).mapped(counter(-1))
+		}},
 	}
 }
 
 func checkUpperPercentile(s *suite) {
 	kinds := s.similarityKinds()
-	for _, n := range []int{0, 1, 2, 3, 4, 5, 8, 9, 16, 17, 31, 33, 64, 65, 129, 517} {
+	for _, n := range []int{
+		0, 1, 2, 3, 4, 5, 8, 9, 16, 17, 31, 33, 64, 65, 129, 517,
+	} {
 		for _, kind := range kinds {
 			for _, p := range []float64{0, 100, 50, 80, 25, 100.0 / 3, 99.9} {
 				large := n > 500
-				if large && (s.short || p != 80 || kind.name != "random" && kind.name != "many ties") {
+				if large &&
+					(s.short || p != 80 || kind.name != "random" && kind.name != "many ties") {
 					continue
 				}
 				s.percentile(kind, n, p, large)
@@ -131,20 +144,30 @@ func (s *suite) percentileWeights(t trial) {
 			sum += v
 			nonzero++
 			if i/w.cols >= i%w.cols {
-				s.errorf("%v: the weight at %s, not in the strict upper triangle, is %v", t, w.at(i), v)
+				s.errorf(
+					"%v: the weight at %s, not in the strict upper triangle, is %v",
+					t, w.at(i), v,
+				)
 			}
 		}
 	}
 	switch {
 	case w.rows < 2 && nonzero > 0:
-		s.errorf("%v: %d weights are not zero, but there is no entry", t, nonzero)
-	case w.rows >= 2 && (nonzero < 1 || nonzero > 2 || math.Abs(sum-1) > 2*s.eps):
-		s.errorf("%v: %d weights are not zero, want 1 or 2; their sum is %v, want 1", t, nonzero, sum)
+		s.errorf("%v: %d weights are not zero, but there is no entry",
+			t, nonzero)
+	case w.rows >= 2 &&
+		(nonzero < 1 || nonzero > 2 || math.Abs(sum-1) > 2*s.eps):
+		s.errorf(
+			"%v: %d weights are not zero, want 1 or 2; their sum is %v, want 1",
+			t, nonzero, sum,
+		)
 	}
 }
 
 func checkDropoutMask(s *suite) {
-	mask := func(rows, cols int, keep float64, seed uint64, step float64, large bool) trial {
+	mask := func(
+		rows, cols int, keep float64, seed uint64, step float64, large bool,
+	) trial {
 		return trial{
 			op:    "DropoutMask",
 			note:  fmt.Sprintf("keep=%v seed=%#x step=%v", keep, seed, step),
@@ -181,17 +204,29 @@ func checkDropoutMask(s *suite) {
 		for i, v := range m.v {
 			keeps := backend.DropoutKeep(keep, 99, 3, uint64(i))
 			if (v != 0) != keeps {
-				s.errorf("DropoutMask, keep=%v: element %s is %v, but DropoutKeep says %v",
-					keep, m.at(i), v, keeps)
+				s.errorf(
+					"DropoutMask, keep=%v: element %s is %v, but DropoutKeep says %v",
+					keep,
+					m.at(i),
+					v,
+					keeps,
+				)
 				break
 			}
 			if v != 0 {
 				ones++
 			}
 		}
-		if sd := math.Sqrt(n * keep * (1 - keep)); math.Abs(float64(ones)-n*keep) > 4*sd {
-			s.errorf("DropoutMask, keep=%v: %d of %d elements are kept, want %.0f ± %.0f",
-				keep, ones, n, n*keep, sd)
+		sd := math.Sqrt(n * keep * (1 - keep))
+		if math.Abs(float64(ones)-n*keep) > 4*sd {
+			s.errorf(
+				"DropoutMask, keep=%v: %d of %d elements are kept, want %.0f ± %.0f",
+				keep,
+				ones,
+				n,
+				n*keep,
+				sd,
+			)
 		}
 	}
 }
@@ -221,20 +256,31 @@ func checkAdam(s *suite) {
 		op:   "Adam",
 		note: "step NaN",
 		in:   []matrix{s.random(3, 5), row(0.01), row(math.NaN())},
-		out:  []output{{before: s.random(3, 5)}, {before: s.random(3, 5)}, {before: s.random(3, 5)}},
+		out: []output{
+			{before: s.random(3, 5)},
+			{before: s.random(3, 5)},
+			{before: s.random(3, 5)},
+		},
 		call: func(o operands) {
-			o.Adam(o.out[0], o.in[0], o.out[1], o.out[2], o.in[1], o.in[2], adamConfigs[1])
+			o.Adam(
+				o.out[0], o.in[0], o.out[1], o.out[2],
+				o.in[1], o.in[2], adamConfigs[1],
+			)
 		},
 	})
 }
 
 // adamOnce makes one update from random moments, as earlier updates may leave them.
-func (s *suite) adamOnce(rows, cols int, c backend.AdamConfig, step float64, large bool) {
+func (s *suite) adamOnce(
+	rows, cols int, c backend.AdamConfig, step float64, large bool,
+) {
 	s.Helper()
 	const rate = 0.01
 	p := s.random(rows, cols)
 	m := s.random(rows, cols)
-	v := s.random(rows, cols).mapped(func(v float64) float64 { return 0.1 + v*v })
+	v := s.random(rows, cols).mapped(func(v float64) float64 {
+		return 0.1 + v*v
+	})
 	t := trial{
 		op:    "Adam",
 		note:  fmt.Sprintf("%+v, step %v", c, step),
@@ -247,7 +293,9 @@ func (s *suite) adamOnce(rows, cols int, c backend.AdamConfig, step float64, lar
 	}
 	if !large || !s.short {
 		for k, result := range s.define(t) { // terms of about 1 may cancel
-			scale := result.mapped(func(v float64) float64 { return 1 + math.Abs(v) })
+			scale := result.mapped(func(v float64) float64 {
+				return 1 + math.Abs(v)
+			})
 			t.out[k].tol = tolerance{ulps: 4, scale: &scale}
 		}
 	}
@@ -300,16 +348,34 @@ func (s *suite) adamSteps(rows, cols int, c backend.AdamConfig, rate float64) {
 			p[i] -= update
 			allowed[i] += 4 * s.eps * (math.Abs(p[i]) + 8*rate)
 		}
-		results := []matrix{download(s.b, tp), download(s.b, tm), download(s.b, tv)}
+		results := []matrix{
+			download(s.b, tp), download(s.b, tm), download(s.b, tv),
+		}
 		for i := range n {
 			roundings := s.eps * float64(t+4)
-			slack := []float64{allowed[i], roundings, 2*roundings*v[i] + 2*c.WeightDecay*allowed[i]}
+			slack := []float64{
+				allowed[i],
+				roundings,
+				2*roundings*v[i] + 2*c.WeightDecay*allowed[i],
+			}
 			for k, want := range []float64{p[i], m[i], v[i]} {
 				got := results[k].v[i]
 				if off := math.Abs(got - want); !(off <= slack[k]) {
-					s.errorf("Adam [%d×%d], %+v, rate=%v: after step %d, element %s of %c is %v, want %v "+
-						"(off by %.3g, allowed %.3g)",
-						rows, cols, c, rate, t, zero.at(i), "pmv"[k], got, want, off, slack[k])
+					s.errorf(
+						"Adam [%d×%d], %+v, rate=%v: after step %d, element %s of %c is %v, want %v "+
+							"(off by %.3g, allowed %.3g)",
+						rows,
+						cols,
+						c,
+						rate,
+						t,
+						zero.at(i),
+						"pmv"[k],
+						got,
+						want,
+						off,
+						slack[k],
+					)
 					return
 				}
 			}
@@ -328,7 +394,9 @@ type miniature struct {
 }
 
 // newMiniature returns a miniature with the weights w and moments of zero.
-func newMiniature(b backend.Backend, alloc func(rows, cols int) *tensor.Tensor, w matrix) *miniature {
+func newMiniature(
+	b backend.Backend, alloc func(rows, cols int) *tensor.Tensor, w matrix,
+) *miniature {
 	t := &miniature{
 		b:    b,
 		x:    alloc(19, 7),
@@ -362,21 +430,29 @@ func (t *miniature) run() {
 	b.Dot(t.loss, t.dh, nil)
 	b.Unary(t.dh, backend.Sigmoid, t.h)
 	b.Gemm(t.g, true, false, 1, t.mask, t.dh, 0)
-	b.Adam(t.w, t.g, t.m, t.v, t.rate, t.step, backend.AdamConfig{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8})
+	b.Adam(
+		t.w, t.g, t.m, t.v, t.rate, t.step,
+		backend.AdamConfig{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8},
+	)
 }
 
 // state is what a miniature has computed.
 type state struct{ w, loss matrix }
 
 // runMiniature calls step for each of the inputs, and checks that it counts the calls.
-func (s *suite) runMiniature(t *miniature, inputs []matrix, step func(i int)) (states []state) {
+func (s *suite) runMiniature(
+	t *miniature, inputs []matrix, step func(i int),
+) (states []state) {
 	for i, x := range inputs {
 		t.b.Upload(t.x, x.v)
 		step(i)
 		if got := download(t.b, t.step).v[0]; got != float64(i+1) {
-			s.errorf("Capture: after %d runs of the step, it has counted %v", i+1, got)
+			s.errorf("Capture: after %d runs of the step, it has counted %v",
+				i+1, got)
 		}
-		states = append(states, state{download(t.b, t.w), download(t.b, t.loss)})
+		states = append(states, state{
+			download(t.b, t.w), download(t.b, t.loss),
+		})
 	}
 	return states
 }
@@ -408,8 +484,16 @@ func checkCapture(s *suite) {
 		}
 	})
 	for i := range want {
-		s.wantSame(fmt.Sprintf("Capture: weights after run %d", i+1), got[i].w, want[i].w)
-		s.wantSame(fmt.Sprintf("Capture: loss of run %d", i+1), got[i].loss, want[i].loss)
+		s.wantSame(
+			fmt.Sprintf("Capture: weights after run %d", i+1),
+			got[i].w,
+			want[i].w,
+		)
+		s.wantSame(
+			fmt.Sprintf("Capture: loss of run %d", i+1),
+			got[i].loss,
+			want[i].loss,
+		)
 	}
 	// Two recordings are independent, and the second outlives the first.
 	model := newMiniature(s.b, s.alloc, w)
@@ -426,16 +510,22 @@ func checkCapture(s *suite) {
 	if err := second.Replay(); err != nil {
 		s.errorf("Replay of a second step: %v", err)
 	}
-	s.wantSame("Capture: weights after two runs of a second recording", download(s.b, model.w), want[1].w)
+	s.wantSame(
+		"Capture: weights after two runs of a second recording",
+		download(s.b, model.w),
+		want[1].w,
+	)
 	if err := second.Close(); err != nil {
 		s.errorf("Close of a second step: %v", err)
 	}
 	// The same step on ref, within the drift of six updates.
 	oracle := newMiniature(s.ref, s.ref.Alloc, w)
-	for i, r := range s.runMiniature(oracle, inputs, func(int) { oracle.run() }) {
+	runOracle := func(int) { oracle.run() }
+	for i, r := range s.runMiniature(oracle, inputs, runOracle) {
 		for j, v := range r.w.v {
 			if !(math.Abs(got[i].w.v[j]-v) <= 1000*s.eps) {
-				s.errorf("Capture: weight %s after run %d is %v, want %v", r.w.at(j), i+1, got[i].w.v[j], v)
+				s.errorf("Capture: weight %s after run %d is %v, want %v",
+					r.w.at(j), i+1, got[i].w.v[j], v)
 				break
 			}
 		}

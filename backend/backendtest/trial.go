@@ -115,7 +115,8 @@ func (s *suite) try(t trial) {
 		for _, n := range []int{1, 2, 4} {
 			if n != usual {
 				runtime.GOMAXPROCS(n)
-				s.repeat(t, got, fmt.Sprintf("with GOMAXPROCS %d, after %d", n, usual))
+				s.repeat(t, got, fmt.Sprintf("with GOMAXPROCS %d, after %d",
+					n, usual))
 			}
 		}
 		runtime.GOMAXPROCS(usual)
@@ -239,13 +240,19 @@ func (s *suite) finish(t trial, p *placed) []matrix {
 	}
 	for i, m := range t.in {
 		if i != t.alias-1 {
-			s.wantSame(fmt.Sprintf("%v: input %d was changed", t, i+1), download(s.b, p.in[i]), m)
+			s.wantSame(
+				fmt.Sprintf("%v: input %d was changed", t, i+1),
+				download(s.b, p.in[i]),
+				m,
+			)
 		}
 	}
 	for _, g := range p.guards {
 		untouched := constant(g.Rows, g.Cols, guardValue)
 		s.wantSame(
-			fmt.Sprintf("%v: a neighbour of the destination was written", t), download(s.b, g), untouched,
+			fmt.Sprintf("%v: a neighbour of the destination was written", t),
+			download(s.b, g),
+			untouched,
 		)
 	}
 	for k, x := range p.out {
@@ -310,7 +317,8 @@ func (s *suite) compare(t trial, k int, got, want matrix) {
 	w := want.v[first]
 	off := ""
 	if d := math.Abs(g - w); d > 0 && !math.IsInf(d, 0) {
-		off = fmt.Sprintf(" (off by %.3g, allowed %.3g)", d, s.allowed(t.out[k].tol, first, w))
+		off = fmt.Sprintf(" (off by %.3g, allowed %.3g)",
+			d, s.allowed(t.out[k].tol, first, w))
 	}
 	s.errorf("%v: %selement %s is %v, want %v%s; %d of %d elements are wrong",
 		t, which, want.at(first), g, s.round(w), off, bad, len(want.v))
@@ -336,5 +344,6 @@ func (s *suite) allowed(tol tolerance, i int, want float64) float64 {
 	if tol.scale != nil {
 		scale = tol.scale.v[i]
 	}
-	return tol.ulps*(s.eps*math.Sqrt(float64(max(tol.terms, 1)))*scale+s.smallest) + tol.slack
+	return tol.ulps*(s.eps*math.Sqrt(float64(max(tol.terms, 1)))*scale+
+		s.smallest) + tol.slack
 }

@@ -14,7 +14,9 @@ import (
 
 func init() {
 	backend.Register("cpu", opener(simd.LevelError()))
-	backend.Register("cpu-bf16", opener(cmp.Or(simd.LevelError(), simd.BF16Error()), BF16()))
+	backend.Register("cpu-bf16", opener(
+		cmp.Or(simd.LevelError(), simd.BF16Error()), BF16(),
+	))
 }
 
 // opener returns the function that [backend.Open] calls. err says why the instruction
@@ -26,7 +28,9 @@ func opener(err error, opts ...Option) backend.OpenFunc {
 			return nil, err
 		}
 		if p == tensor.Float64 && newOptions(opts).bf16 {
-			return nil, errors.New("cpu-bf16: bfloat16 products need the precision float32")
+			return nil, errors.New(
+				"cpu-bf16: bfloat16 products need the precision float32",
+			)
 		}
 		return New(p, opts...), nil
 	}
@@ -59,7 +63,9 @@ func Workers(n int) Option {
 // BF16 rounds the inputs of float32 matrix products to bfloat16, forward and backward.
 // Everything else stays float32, including the products in a fused loss.
 // [simd.GemmBF16] defines the results. New panics if [simd.BF16Error] is not nil.
-func BF16() Option { return func(o *options) { o.bf16 = true } }
+func BF16() Option {
+	return func(o *options) { o.bf16 = true }
+}
 
 func newOptions(opts []Option) options {
 	o := options{workers: runtime.GOMAXPROCS(0)}
@@ -188,7 +194,11 @@ func alignedSlice[T float](n int) []T {
 func (e *engine[T]) data(t *tensor.Tensor) []T {
 	b, ok := t.Buf.(*buffer[T])
 	if !ok {
-		panic(&backend.Error{Backend: "cpu", Op: "use of " + t.String(), Err: backend.ErrFreed})
+		panic(&backend.Error{
+			Backend: "cpu",
+			Op:      "use of " + t.String(),
+			Err:     backend.ErrFreed,
+		})
 	}
 	return b.data[:t.Rows*t.Cols]
 }
@@ -204,9 +214,17 @@ func (e *engine[T]) optional(t *tensor.Tensor) []T {
 func (e *engine[T]) Name() string                { return e.name }
 func (e *engine[T]) Precision() tensor.Precision { return e.precision }
 
-func (e *engine[T]) Alloc(rows, cols int) *tensor.Tensor { return e.arena.Alloc(rows, cols) }
-func (e *engine[T]) Free(t *tensor.Tensor)               { e.arena.Free(t) }
-func (e *engine[T]) InUse() int64                        { return e.arena.InUse() + e.indexBytes }
+func (e *engine[T]) Alloc(rows, cols int) *tensor.Tensor {
+	return e.arena.Alloc(rows, cols)
+}
+
+func (e *engine[T]) Free(t *tensor.Tensor) {
+	e.arena.Free(t)
+}
+
+func (e *engine[T]) InUse() int64 {
+	return e.arena.InUse() + e.indexBytes
+}
 
 func (e *engine[T]) Upload(dst *tensor.Tensor, src []float64) {
 	backend.CheckHost("backend: Upload", dst, len(src))
@@ -220,7 +238,12 @@ func (e *engine[T]) Upload32(dst *tensor.Tensor, src []float32) {
 	backend.CheckHost("backend: Upload32", dst, len(src))
 	d := e.data(dst)
 	if e.precision == tensor.Float32 {
-		copy(unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(d))), len(d)), src)
+		copy(
+			unsafe.Slice(
+				(*float32)(unsafe.Pointer(unsafe.SliceData(d))), len(d),
+			),
+			src,
+		)
 		return
 	}
 	for i, v := range src {
@@ -278,7 +301,11 @@ func (e *engine[T]) UpdateIndices(xs []*backend.Indices, hosts [][]int32) {
 
 func (e *engine[T]) FreeIndices(x *backend.Indices) {
 	if x.Buf == nil {
-		panic(&backend.Error{Backend: "cpu", Op: "FreeIndices", Err: backend.ErrFreed})
+		panic(&backend.Error{
+			Backend: "cpu",
+			Op:      "FreeIndices",
+			Err:     backend.ErrFreed,
+		})
 	}
 	e.indexBytes -= 4 * int64(len(x.Host))
 	x.Host = nil

@@ -28,7 +28,9 @@ func (e *engine[T]) Fill(dst *tensor.Tensor, v float64) {
 
 type fillTask[T float] args[T]
 
-func (t *fillTask[T]) run(lo, hi int) { fill(t.dst[lo:hi], t.alpha) }
+func (t *fillTask[T]) run(lo, hi int) {
+	fill(t.dst[lo:hi], t.alpha)
+}
 
 func (e *engine[T]) FillDiagonal(dst *tensor.Tensor, v float64) {
 	backend.CheckSquare("backend: FillDiagonal", dst)
@@ -38,7 +40,9 @@ func (e *engine[T]) FillDiagonal(dst *tensor.Tensor, v float64) {
 	}
 }
 
-func (e *engine[T]) Unary(dst *tensor.Tensor, op backend.UnaryOp, a *tensor.Tensor) {
+func (e *engine[T]) Unary(
+	dst *tensor.Tensor, op backend.UnaryOp, a *tensor.Tensor,
+) {
 	backend.CheckSame("backend: Unary", dst, a)
 	t := &e.task
 	t.dst = e.data(dst)
@@ -46,7 +50,8 @@ func (e *engine[T]) Unary(dst *tensor.Tensor, op backend.UnaryOp, a *tensor.Tens
 	t.unary = e.k.unary[op]
 	g := grain
 	switch op {
-	case backend.Exp, backend.Log, backend.Sigmoid, backend.Softplus, backend.Tanh:
+	case backend.Exp, backend.Log, backend.Sigmoid, backend.Softplus,
+		backend.Tanh:
 		g = costly
 	}
 	e.pool.do((*unaryTask[T])(t), len(t.dst), g)
@@ -58,13 +63,17 @@ func (t *unaryTask[T]) run(lo, hi int) {
 	t.unary(t.dst[lo:hi], t.a[lo:hi])
 }
 
-func (e *engine[T]) Binary(dst *tensor.Tensor, op backend.BinaryOp, a, b *tensor.Tensor) {
+func (e *engine[T]) Binary(
+	dst *tensor.Tensor, op backend.BinaryOp, a, b *tensor.Tensor,
+) {
 	backend.CheckSame("backend: Binary", dst, a, b)
 	e.pairs(dst, op, a, b)
 }
 
 // pairs sets dst = op(a, b) element by element.
-func (e *engine[T]) pairs(dst *tensor.Tensor, op backend.BinaryOp, a, b *tensor.Tensor) {
+func (e *engine[T]) pairs(
+	dst *tensor.Tensor, op backend.BinaryOp, a, b *tensor.Tensor,
+) {
 	e.binary(dst, a, b, e.k.binary[op], dst.Len(), 1, 1)
 }
 
@@ -95,7 +104,9 @@ func (t *binaryTask[T]) run(lo, hi int) {
 	t.binary(t.dst[lo:hi], t.a[lo:hi], b)
 }
 
-func (e *engine[T]) BinaryRow(dst *tensor.Tensor, op backend.BinaryOp, a, row *tensor.Tensor) {
+func (e *engine[T]) BinaryRow(
+	dst *tensor.Tensor, op backend.BinaryOp, a, row *tensor.Tensor,
+) {
 	backend.CheckRow("backend: BinaryRow", dst, a, row)
 	if a.Cols == 1 { // row is one number for all
 		e.withScalar(dst, op, a, row)
@@ -104,7 +115,9 @@ func (e *engine[T]) BinaryRow(dst *tensor.Tensor, op backend.BinaryOp, a, row *t
 	e.binary(dst, a, row, e.k.byRow[op], a.Rows, a.Cols, 0)
 }
 
-func (e *engine[T]) BinaryCol(dst *tensor.Tensor, op backend.BinaryOp, a, col *tensor.Tensor) {
+func (e *engine[T]) BinaryCol(
+	dst *tensor.Tensor, op backend.BinaryOp, a, col *tensor.Tensor,
+) {
 	backend.CheckCol("backend: BinaryCol", dst, a, col)
 	if a.Cols == 1 { // col has one number for each
 		e.pairs(dst, op, a, col)
@@ -113,14 +126,18 @@ func (e *engine[T]) BinaryCol(dst *tensor.Tensor, op backend.BinaryOp, a, col *t
 	e.binary(dst, a, col, e.k.byCol[op], a.Rows, a.Cols, 1)
 }
 
-func (e *engine[T]) BinaryScalar(dst *tensor.Tensor, op backend.BinaryOp, a, s *tensor.Tensor) {
+func (e *engine[T]) BinaryScalar(
+	dst *tensor.Tensor, op backend.BinaryOp, a, s *tensor.Tensor,
+) {
 	backend.CheckScalar("backend: BinaryScalar", dst, a, s)
 	e.withScalar(dst, op, a, s)
 }
 
 // withScalar sets dst_ij = op(a_ij, s) for a tensor s with one element. A row that
 // repeats it stays in the first-level cache and serves all kernels.
-func (e *engine[T]) withScalar(dst *tensor.Tensor, op backend.BinaryOp, a, s *tensor.Tensor) {
+func (e *engine[T]) withScalar(
+	dst *tensor.Tensor, op backend.BinaryOp, a, s *tensor.Tensor,
+) {
 	t := &e.task
 	t.dst = e.data(dst)
 	t.a = e.data(a)
@@ -139,7 +156,9 @@ func (t *scalarTask[T]) run(lo, hi int) {
 	}
 }
 
-func (e *engine[T]) Affine(dst *tensor.Tensor, alpha float64, a *tensor.Tensor, c float64) {
+func (e *engine[T]) Affine(
+	dst *tensor.Tensor, alpha float64, a *tensor.Tensor, c float64,
+) {
 	backend.CheckSame("backend: Affine", dst, a)
 	t := &e.task
 	t.dst = e.data(dst)
@@ -156,7 +175,11 @@ func (t *affineTask[T]) run(lo, hi int) {
 }
 
 func (e *engine[T]) Axpby(
-	dst *tensor.Tensor, alpha float64, a *tensor.Tensor, beta float64, b *tensor.Tensor,
+	dst *tensor.Tensor,
+	alpha float64,
+	a *tensor.Tensor,
+	beta float64,
+	b *tensor.Tensor,
 ) {
 	backend.CheckSame("backend: Axpby", dst, a, b)
 	t := &e.task

@@ -29,7 +29,9 @@ func graphsOf[T any](x []T, b graphBlock, f int) []T {
 }
 
 // rowOf returns row i of x, which is f wide.
-func rowOf[T any](x []T, i, f int) []T { return x[i*f : (i+1)*f] }
+func rowOf[T any](x []T, i, f int) []T {
+	return x[i*f : (i+1)*f]
+}
 
 // graphBlocks is a batch in blocks, and the batch norm of a layer on them.
 type graphBlocks[T float] struct {
@@ -86,7 +88,9 @@ func (s *graphBlocks[T]) nodes() int {
 }
 
 // viewCount returns the number of views.
-func (s *graphBlocks[T]) viewCount() int { return len(s.views) - 1 }
+func (s *graphBlocks[T]) viewCount() int {
+	return len(s.views) - 1
+}
 
 // mergeRows returns the column sums of the partial results [blocks×n].
 func (s *graphBlocks[T]) mergeRows(n int) []T {

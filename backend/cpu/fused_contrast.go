@@ -211,7 +211,9 @@ func (s *contrastState[T]) difference(i int, m1, m2, diff []T) {
 	simd.Sub(diff, m1, m2)
 }
 
-func (e *engine[T]) ContrastBackward(c *backend.Contrast, dc, dg, du *tensor.Tensor) {
+func (e *engine[T]) ContrastBackward(
+	c *backend.Contrast, dc, dg, du *tensor.Tensor,
+) {
 	backend.CheckSame("backend: ContrastBackward", du, c.U)
 	s := e.setContrast(c)
 	defer s.release()

@@ -37,7 +37,9 @@ type tiledState[T float] struct {
 }
 
 // visitTile does the work of a pass for the tile of blocks i ≤ j.
-type visitTile[T float] func(s *contrastState[T], w *contrastScratch[T], i, j int)
+type visitTile[T float] func(
+	s *contrastState[T], w *contrastScratch[T], i, j int,
+)
 
 // A rowBlock is rows lo..lo+n-1 of U.
 type rowBlock struct{ lo, n int }
@@ -54,7 +56,9 @@ func (s *contrastState[T]) tileBlocks() int {
 }
 
 // part returns the block's rows of a column x.
-func part[T any](x []T, b rowBlock) []T { return x[b.lo : b.lo+b.n] }
+func part[T any](x []T, b rowBlock) []T {
+	return x[b.lo : b.lo+b.n]
+}
 
 // tiles makes a pass over all tiles, with the sums of rows starting at 0.
 func (e *engine[T]) tiles(visit visitTile[T]) {
@@ -230,7 +234,9 @@ func (s *contrastState[T]) crossTile(w *contrastScratch[T], a, b rowBlock) {
 
 // addExp adds the exponentials of the similarities x of rows a and b to the sums of
 // a and, if symmetric, to those of b.
-func (s *contrastState[T]) addExp(w *contrastScratch[T], x []T, a, b rowBlock, symmetric bool) {
+func (s *contrastState[T]) addExp(
+	w *contrastScratch[T], x []T, a, b rowBlock, symmetric bool,
+) {
 	tau := s.c.Temperature
 	for k := range a.n {
 		row := rowOf(x, k, b.n)
@@ -260,7 +266,9 @@ func (s *contrastState[T]) digitTile(w *contrastScratch[T], i, j int) {
 
 // count counts the digits of the similarities x of rows a and b of view v, above the
 // diagonal if that is in x.
-func (s *contrastState[T]) count(w *contrastScratch[T], x []T, v int, a, b rowBlock) {
+func (s *contrastState[T]) count(
+	w *contrastScratch[T], x []T, v int, a, b rowBlock,
+) {
 	if w.counts == nil {
 		w.counts = new([2]digitCounts)
 	}
@@ -330,7 +338,9 @@ func (s *contrastState[T]) matchTile(w *contrastScratch[T], i, j int) {
 		b := s.block(j, v)
 		m := w.tiles[v]
 		for k := range a.n {
-			s.sums[a.lo+k] += float64(simd.Dot(rowOf(diff, k, b.n), rowOf(m, k, b.n)))
+			s.sums[a.lo+k] += float64(simd.Dot(
+				rowOf(diff, k, b.n), rowOf(m, k, b.n),
+			))
 		}
 		if i != j {
 			simd.ColDots(w.rows[:b.n], diff, m)
@@ -416,7 +426,9 @@ func (s *contrastState[T]) crossBackward(w *contrastScratch[T], a, b rowBlock) {
 
 // expGradient turns the similarities g of rows a and b into the part of G + Gᵀ that
 // comes through Z.
-func (s *contrastState[T]) expGradient(w *contrastScratch[T], g []T, a, b rowBlock) {
+func (s *contrastState[T]) expGradient(
+	w *contrastScratch[T], g []T, a, b rowBlock,
+) {
 	tau := s.c.Temperature
 	simd.ExpSum(g, T(1/tau), g, T(-1/tau))
 	scale := w.rows[:b.n]
@@ -453,8 +465,14 @@ func (s *contrastState[T]) addGradient(g []T, a, b rowBlock, symmetric bool) {
 	d := s.d
 	ua := s.u[a.lo*d:]
 	ub := s.u[b.lo*d:]
-	s.k.exact(blas.NoTrans, blas.NoTrans, a.n, d, b.n, 1, g, b.n, ub, d, 1, s.du[a.lo*d:], d)
+	s.k.exact(
+		blas.NoTrans, blas.NoTrans, a.n, d, b.n,
+		1, g, b.n, ub, d, 1, s.du[a.lo*d:], d,
+	)
 	if symmetric {
-		s.k.exact(blas.Trans, blas.NoTrans, b.n, d, a.n, 1, g, b.n, ua, d, 1, s.du[b.lo*d:], d)
+		s.k.exact(
+			blas.Trans, blas.NoTrans, b.n, d, a.n,
+			1, g, b.n, ua, d, 1, s.du[b.lo*d:], d,
+		)
 	}
 }

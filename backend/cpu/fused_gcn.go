@@ -166,7 +166,9 @@ func (e *engine[T]) GCNBackward(l *backend.GCNLayer, g *backend.GCNGradients) {
 	size := s.gradients()
 	s.partial = aligned(s.partial, len(s.blocks)*size)
 	e.pool.do((*gcnBackwardTask[T])(s), len(s.blocks), 1)
-	s.normGradients(e.data(g.Gamma), e.data(g.Beta), gamma, s.mean, variance, l.Eps, size)
+	s.normGradients(
+		e.data(g.Gamma), e.data(g.Beta), gamma, s.mean, variance, l.Eps, size,
+	)
 	if s.dx != nil {
 		e.pool.do((*gcnNormTask[T])(s), len(s.blocks), 1)
 		clear(s.dx[s.nodes()*s.in:])
@@ -178,7 +180,9 @@ func (e *engine[T]) GCNBackward(l *backend.GCNLayer, g *backend.GCNGradients) {
 
 // gradients returns the number of a block's partial results: Σdz, Σdz∘(x-μ), dW
 // and db.
-func (s *gcnState[T]) gradients() int { return 2*s.in + (s.in+1)*s.out }
+func (s *gcnState[T]) gradients() int {
+	return 2*s.in + (s.in+1)*s.out
+}
 
 // gcnBackwardTask computes dz and the partial results of blocks lo..hi-1.
 type gcnBackwardTask[T float] gcnState[T]

@@ -223,7 +223,9 @@ func (t *ginNormTask[T]) run(lo, hi int) {
 		scale := rowOf(s.coef, 2*b.view, f)
 		shift := rowOf(s.coef, 2*b.view+1, f)
 		if s.y != nil {
-			simd.AffineRow(nodesOf(s.y, b, f), nodesOf(s.h2, b, f), scale, shift)
+			simd.AffineRow(
+				nodesOf(s.y, b, f), nodesOf(s.h2, b, f), scale, shift,
+			)
 		}
 		simd.MulRow(graphsOf(s.pooled, b, f), graphsOf(s.sums, b, f), scale)
 		for g := b.g0; g < b.g1; g++ {
@@ -249,7 +251,8 @@ func (e *engine[T]) GINBackward(l *backend.GINLayer, g *backend.GINGradients) {
 	s.partial = aligned(s.partial, len(s.blocks)*width)
 	e.pool.do((*ginReduceTask[T])(s), len(s.blocks), 1)
 	s.normGradients(
-		e.data(g.Gamma), e.data(g.Beta), e.data(l.Gamma), s.mean, e.data(l.Var), l.Eps, width,
+		e.data(g.Gamma), e.data(g.Beta), e.data(l.Gamma),
+		s.mean, e.data(l.Var), l.Eps, width,
 	)
 
 	// The rest of the layer.
@@ -362,7 +365,9 @@ func (s *ginState[T]) backward(i int, w *ginScratch[T]) {
 	if s.x == nil {
 		w.oneHot(s, b)
 		w.transpose(n, inputs)
-		simd.SpMM(dw1, hidden, 0, inputs, w.tptr, w.tadj, s.values(w.tval), w.dh1, 0)
+		simd.SpMM(
+			dw1, hidden, 0, inputs, w.tptr, w.tadj, s.values(w.tval), w.dh1, 0,
+		)
 		return
 	}
 	s.k.gemm.multiplyTN(dw1, s.agg[b.lo*inputs:], w.dh1, inputs, hidden, n)
@@ -372,7 +377,10 @@ func (s *ginState[T]) backward(i int, w *ginScratch[T]) {
 	w.dagg = aligned(w.dagg, n*inputs)
 	s.k.gemm.multiplyNT(w.dagg, w.dh1, s.w1, n, inputs, hidden)
 	w.local(s.ptrT, s.adjT, b)
-	simd.SpMM(nodesOf(s.dx, b, inputs), inputs, 0, n, w.ptr, w.adj, nil, w.dagg, s.self)
+	simd.SpMM(
+		nodesOf(s.dx, b, inputs), inputs, 0,
+		n, w.ptr, w.adj, nil, w.dagg, s.self,
+	)
 }
 
 // normBackward sets d to the gradient of h2 through batch norm and readout,

@@ -91,7 +91,9 @@ func (e *engine[T]) setNorm(n *backend.Norm) *normState[T] {
 }
 
 // rows returns the number of rows of a block.
-func (s *normState[T]) rows() int { return rowsPer(grain, s.f) }
+func (s *normState[T]) rows() int {
+	return rowsPer(grain, s.f)
+}
 
 // weight returns the total weight of the block's rows.
 func (s *normState[T]) weight(b normBlock) float64 {
@@ -106,7 +108,9 @@ func (s *normState[T]) weight(b normBlock) float64 {
 }
 
 // release drops the references to the operands.
-func (s *normState[T]) release() { s.normOperands = normOperands[T]{} }
+func (s *normState[T]) release() {
+	s.normOperands = normOperands[T]{}
+}
 
 func (e *engine[T]) NormOperands() (bias, weights bool) {
 	return false, true
@@ -143,7 +147,9 @@ func (e *engine[T]) NormForward(n *backend.Norm) {
 		for j := range f {
 			mean[j] = T(m[j])
 			sigma2[j] = T(m2[j] / max(count, 1))
-			scale[j] = T(float64(gamma[j]) / math.Sqrt(float64(sigma2[j])+n.Eps))
+			scale[j] = T(
+				float64(gamma[j]) / math.Sqrt(float64(sigma2[j])+n.Eps),
+			)
 		}
 	}
 	e.pool.do((*normApplyTask[T])(s), len(s.blocks), 1)

@@ -119,7 +119,9 @@ func setSearch[T float, K uint32 | uint64](k *kernels[T], fromBits func(K) T) {
 	k.countDigits = func(c *digitCounts, x []T, s *search) {
 		countDigits(c, bits(x), s)
 	}
-	k.ofKey = func(key uint64) T { return fromBits(ofKey(K(key))) }
+	k.ofKey = func(key uint64) T {
+		return fromBits(ofKey(K(key)))
+	}
 }
 
 // loops returns all kernels but gemm and those of a search. Degrees below leastDegree

@@ -125,7 +125,11 @@ const (
 )
 
 func (e *engine[T]) Gemm(
-	dst *tensor.Tensor, transA, transB bool, alpha float64, a, b *tensor.Tensor, beta float64,
+	dst *tensor.Tensor,
+	transA, transB bool,
+	alpha float64,
+	a, b *tensor.Tensor,
+	beta float64,
 ) {
 	m, n, k := backend.CheckGemm(dst, transA, transB, a, b)
 	switch {
@@ -202,7 +206,10 @@ func (t *gemmTask[T]) run(lo, hi int) {
 	tA, tB, lda, ldb := t.layout()
 	a := t.a[offset(lo, lda, !t.transA):]
 	c := t.dst[lo*t.cols:]
-	t.k.gemm(tA, tB, hi-lo, t.cols, t.inner, t.alpha, a, lda, t.b, ldb, t.beta, c, t.cols)
+	t.k.gemm(
+		tA, tB, hi-lo, t.cols, t.inner, t.alpha,
+		a, lda, t.b, ldb, t.beta, c, t.cols,
+	)
 }
 
 type splitGemmTask[T float] args[T]
@@ -220,7 +227,9 @@ func (t *splitGemmTask[T]) run(lo, hi int) {
 		a := t.a[offset(term, lda, t.transA)+offset(row, lda, !t.transA):]
 		b := t.b[offset(term, ldb, !t.transB):]
 		c := t.c[(part*t.rows+row)*t.cols:]
-		t.k.gemm(tA, tB, rows, t.cols, terms, t.alpha, a, lda, b, ldb, 0, c, t.cols)
+		t.k.gemm(
+			tA, tB, rows, t.cols, terms, t.alpha, a, lda, b, ldb, 0, c, t.cols,
+		)
 	}
 }
 
@@ -242,7 +251,9 @@ func (t *mergeTask[T]) run(lo, hi int) {
 	}
 }
 
-func (e *engine[T]) SpMM(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, self float64) {
+func (e *engine[T]) SpMM(
+	dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, self float64,
+) {
 	backend.CheckSpMM(dst, a, x, self)
 	if dst.Len() == 0 {
 		return
@@ -261,5 +272,8 @@ func (e *engine[T]) SpMM(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, s
 type spmmTask[T float] args[T]
 
 func (t *spmmTask[T]) run(lo, hi int) {
-	simd.SpMM(t.dst, t.cols, rowAt(t.ptr, lo), rowAt(t.ptr, hi), t.ptr, t.col, t.b, t.a, t.alpha)
+	simd.SpMM(
+		t.dst, t.cols, rowAt(t.ptr, lo), rowAt(t.ptr, hi),
+		t.ptr, t.col, t.b, t.a, t.alpha,
+	)
 }

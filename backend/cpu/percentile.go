@@ -9,7 +9,9 @@ import (
 
 // UpperPercentile counts digits, see [search]. NaN sorts before -Inf or after +Inf,
 // depending on its sign.
-func (e *engine[T]) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
+func (e *engine[T]) UpperPercentile(
+	theta, weights, s *tensor.Tensor, p float64,
+) {
 	backend.CheckPercentile(theta, weights, s, p)
 	w := e.optional(weights)
 	clear(w)
@@ -18,7 +20,9 @@ func (e *engine[T]) UpperPercentile(theta, weights, s *tensor.Tensor, p float64)
 
 // upperPercentile returns the p-th percentile of the strict upper triangle of x [n×n]
 // and adds its derivative to w, unless w is nil.
-func upperPercentile[T float](kern *kernels[T], x []T, n int, p float64, w []T) T {
+func upperPercentile[T float](
+	kern *kernels[T], x []T, n int, p float64, w []T,
+) T {
 	if n < 2 {
 		return 0
 	}
@@ -50,7 +54,9 @@ func key[K uint32 | uint64](bits K) K {
 
 // searchUpper runs a search in the strict upper triangle of x [n×n]. c is zero before
 // and after.
-func searchUpper[K uint32 | uint64](c *digitCounts, x []K, n, k int, pair bool) search {
+func searchUpper[K uint32 | uint64](
+	c *digitCounts, x []K, n, k int, pair bool,
+) search {
 	s := newSearch(8*int(unsafe.Sizeof(x[0])), k, pair)
 	for unknown := true; unknown; unknown = s.learn(c) {
 		for i := range n {

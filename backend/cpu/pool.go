@@ -113,7 +113,9 @@ func (p *pool) help() {
 }
 
 // close ends the helpers. The pool must not be used again.
-func (p *pool) close() { p.closing.Do(func() { close(p.wake) }) }
+func (p *pool) close() {
+	p.closing.Do(func() { close(p.wake) })
+}
 
 // A freeList keeps the memory of workers for the next task.
 type freeList[S any] struct {

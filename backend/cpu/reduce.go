@@ -8,7 +8,9 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-func (e *engine[T]) ReduceRows(dst *tensor.Tensor, op backend.RowOp, a *tensor.Tensor) {
+func (e *engine[T]) ReduceRows(
+	dst *tensor.Tensor, op backend.RowOp, a *tensor.Tensor,
+) {
 	backend.CheckReduceRows("backend: ReduceRows", dst, a)
 	t := &e.task
 	t.dst = e.data(dst)
@@ -93,7 +95,9 @@ const longSegment = 4 * grain
 // SegmentSum deals whole segments to the workers, balanced by their rows, and
 // then sums segments of more than longSegment elements one by one, each in
 // parallel.
-func (e *engine[T]) SegmentSum(dst *tensor.Tensor, ptr *backend.Indices, x *tensor.Tensor) {
+func (e *engine[T]) SegmentSum(
+	dst *tensor.Tensor, ptr *backend.Indices, x *tensor.Tensor,
+) {
 	backend.CheckSegments("backend: SegmentSum", dst, ptr, x)
 	cols := dst.Cols
 	if cols == 0 {
@@ -131,7 +135,9 @@ func (t *segmentSumTask[T]) run(lo, hi int) {
 
 // costOf returns the work in the segments of ptr: one unit for every entry and one for
 // every segment. Together with rowAt it cuts segments into chunks of equal work.
-func costOf(ptr []int32) int { return int(ptr[len(ptr)-1]) + len(ptr) - 1 }
+func costOf(ptr []int32) int {
+	return int(ptr[len(ptr)-1]) + len(ptr) - 1
+}
 
 // rowAt returns the first segment that starts at or after the given cost.
 func rowAt(ptr []int32, cost int) int {
@@ -148,7 +154,9 @@ func rowAt(ptr []int32, cost int) int {
 	return lo
 }
 
-func (e *engine[T]) SegmentExpand(dst *tensor.Tensor, ptr *backend.Indices, x *tensor.Tensor) {
+func (e *engine[T]) SegmentExpand(
+	dst *tensor.Tensor, ptr *backend.Indices, x *tensor.Tensor,
+) {
 	backend.CheckSegments("backend: SegmentExpand", x, ptr, dst)
 	t := &e.task
 	t.dst = e.data(dst)

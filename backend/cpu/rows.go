@@ -92,10 +92,13 @@ func (s *rowsTask[T]) inputs(w *[2][]T, lo, hi int) []T {
 	kinds := s.E.Rows
 	w[0] = aligned(w[0], max(n, rowsBlock)*cols)
 	x := w[0][:n*cols]
-	simd.SpMM(x, cols, 0, n, s.A.Ptr.Host[lo:hi+1], s.A.Col.Host, nil, e.data(s.X), 0)
+	simd.SpMM(
+		x, cols, 0, n, s.A.Ptr.Host[lo:hi+1], s.A.Col.Host, nil, e.data(s.X), 0,
+	)
 	counts := e.data(s.C)[lo*kinds:]
 	e.k.gemm(
-		blas.NoTrans, blas.NoTrans, n, cols, kinds, 1, counts, kinds, e.data(s.E), cols, 1, x, cols,
+		blas.NoTrans, blas.NoTrans, n, cols, kinds, 1,
+		counts, kinds, e.data(s.E), cols, 1, x, cols,
 	)
 	return x
 }
@@ -109,12 +112,15 @@ func (s *rowsTask[T]) multiply(w *[2][]T, n int, m *tensor.Tensor) []T {
 	return y[:n*m.Cols]
 }
 
-func (e *engine[T]) PoolRows(sum, largest, x *tensor.Tensor, rows, ptr *backend.Indices) {
+func (e *engine[T]) PoolRows(
+	sum, largest, x *tensor.Tensor, rows, ptr *backend.Indices,
+) {
 	t := &e.task
 	graphs := ptr.Len() - 1
 	if !sum.Is(graphs, x.Cols) || !largest.Is(graphs, x.Cols) {
 		tensor.Mismatch(
-			"backend: PoolRows", "want rows of x's width for each graph", sum, largest, x,
+			"backend: PoolRows",
+			"want rows of x's width for each graph", sum, largest, x,
 		)
 	}
 	t.dst = e.data(sum)

@@ -48,7 +48,9 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-func (e *engine[T]) Adam(p, g, m, v, rate, step *tensor.Tensor, c backend.AdamConfig) {
+func (e *engine[T]) Adam(
+	p, g, m, v, rate, step *tensor.Tensor, c backend.AdamConfig,
+) {
 	backend.CheckAdam(p, g, m, v, rate, step)
 	if math.IsNaN(float64(e.data(step)[0])) {
 		return

@@ -27,10 +27,13 @@ import (
 )
 
 func init() {
-	backend.Register("cuda", func(p tensor.Precision) (backend.Backend, error) { return New(p) })
-	backend.Register("cuda-tf32", func(p tensor.Precision) (backend.Backend, error) {
-		return New(p, TF32())
+	backend.Register("cuda", func(p tensor.Precision) (backend.Backend, error) {
+		return New(p)
 	})
+	backend.Register("cuda-tf32",
+		func(p tensor.Precision) (backend.Backend, error) {
+			return New(p, TF32())
+		})
 }
 
 // An Option departs from the defaults of [New].
@@ -40,7 +43,9 @@ type options struct{ tf32 bool }
 
 // TF32 lets matrix products of float32 round their inputs to 10 bits of
 // fraction, which tensor cores multiply several times faster. Off by default.
-func TF32() Option { return func(o *options) { o.tf32 = true } }
+func TF32() Option {
+	return func(o *options) { o.tf32 = true }
+}
 
 // New opens an engine of precision p on the first device that the driver shows;
 // CUDA_VISIBLE_DEVICES selects it. The error for a missing requirement says what to do.
@@ -66,7 +71,9 @@ func Diagnose() (found []Finding) {
 		found = append(found, Finding{what, value, err})
 		return err == nil
 	}
-	report("build", "with CUDA, kernels for compute capability 8.0 and newer", nil)
+	report(
+		"build", "with CUDA, kernels for compute capability 8.0 and newer", nil,
+	)
 	if err := loaded(); err != nil {
 		report("driver", "", err)
 		return found
@@ -99,7 +106,8 @@ func describeDevice() (string, error) {
 	}
 	bytes, _ := dev.TotalMem()
 	major, minor, _ := dev.ComputeCapability()
-	return fmt.Sprintf("%s, compute capability %d.%d, %d MiB", name, major, minor, bytes>>20), nil
+	return fmt.Sprintf("%s, compute capability %d.%d, %d MiB",
+		name, major, minor, bytes>>20), nil
 }
 
 // device is the driver for a GPU: gorgonia.org/cu, and table.c for what it lacks.
@@ -237,10 +245,12 @@ func loaded() error {
 	case 0:
 		return nil
 	case C.delay_not_loaded:
-		const format = "the NVIDIA driver was not found (%s): install it, or name libcuda.so.1 in SPECMATCH_LIBCUDA%s"
+		const format = "the NVIDIA driver was not found (%s): install it, or name libcuda.so.1 in " +
+			"SPECMATCH_LIBCUDA%s"
 		return fmt.Errorf(format, C.GoString(C.delay_message()), orCPU)
 	default:
-		return fmt.Errorf("the NVIDIA driver does not start: %w", explain(failure(s)))
+		return fmt.Errorf("the NVIDIA driver does not start: %w",
+			explain(failure(s)))
 	}
 }
 
@@ -264,7 +274,8 @@ func openDevice(p tensor.Precision, tf32 bool) (_ *device, err error) {
 	}
 	if v := cu.Version(); v < oldestDriver {
 		cause := explain(failure(C.CUDA_ERROR_UNSUPPORTED_PTX_VERSION))
-		return nil, fmt.Errorf("the NVIDIA driver is of CUDA %d.%d: %w", v/1000, v%1000/10, cause)
+		return nil, fmt.Errorf("the NVIDIA driver is of CUDA %d.%d: %w",
+			v/1000, v%1000/10, cause)
 	}
 	ptx := kernels.PTX(p)
 	if arch := os.Getenv("SPECMATCH_NVRTC"); arch != "" {
@@ -334,7 +345,9 @@ func (d *device) start(ptx string) (err error) {
 	))
 }
 
-func (d *device) cstream() C.CUstream { return C.CUstream(unsafe.Pointer(d.stream.C())) }
+func (d *device) cstream() C.CUstream {
+	return C.CUstream(unsafe.Pointer(d.stream.C()))
+}
 
 func (d *device) name() string {
 	if d.tf32 {
@@ -352,7 +365,9 @@ func (d *device) alloc(bytes int) (p pointer, err error) {
 		}
 		if free, total, e := cu.MemInfo(); e == nil {
 			const format = "%d MiB were wanted, %d of %d MiB are free: %w"
-			return fmt.Errorf(format, bytes>>20, free>>20, total>>20, explain(err))
+			return fmt.Errorf(
+				format, bytes>>20, free>>20, total>>20, explain(err),
+			)
 		}
 		return err
 	})
@@ -360,7 +375,9 @@ func (d *device) alloc(bytes int) (p pointer, err error) {
 }
 
 func (d *device) free(p pointer) error {
-	return d.exclusive(func() error { return cu.MemFree(cu.DevicePtr(p)) })
+	return d.exclusive(func() error {
+		return cu.MemFree(cu.DevicePtr(p))
+	})
 }
 
 func (d *device) pinned(bytes int) (mem []byte, err error) {
@@ -377,14 +394,19 @@ func (d *device) pinned(bytes int) (mem []byte, err error) {
 
 func (d *device) freePinned(mem []byte) error {
 	return d.exclusive(func() error {
-		return result(C.table_free_pinned(unsafe.Pointer(unsafe.SliceData(mem))))
+		return result(C.table_free_pinned(unsafe.Pointer(
+			unsafe.SliceData(mem),
+		)))
 	})
 }
 
 func (d *device) copyIn(dst pointer, src []byte) error {
 	return d.do(func() error {
 		return cu.MemcpyHtoDAsync(
-			cu.DevicePtr(dst), unsafe.Pointer(unsafe.SliceData(src)), int64(len(src)), d.copies,
+			cu.DevicePtr(dst),
+			unsafe.Pointer(unsafe.SliceData(src)),
+			int64(len(src)),
+			d.copies,
 		)
 	})
 }
@@ -400,19 +422,26 @@ func (d *device) follow() error {
 
 func (d *device) move(dst, src pointer, bytes int) error {
 	return d.do(func() error {
-		return cu.MemcpyDtoDAsync(cu.DevicePtr(dst), cu.DevicePtr(src), int64(bytes), d.stream)
+		return cu.MemcpyDtoDAsync(
+			cu.DevicePtr(dst), cu.DevicePtr(src), int64(bytes), d.stream,
+		)
 	})
 }
 
 func (d *device) copyOut(dst []byte, src pointer) error {
 	return d.do(func() error {
 		return cu.MemcpyDtoHAsync(
-			unsafe.Pointer(unsafe.SliceData(dst)), cu.DevicePtr(src), int64(len(dst)), d.stream,
+			unsafe.Pointer(unsafe.SliceData(dst)),
+			cu.DevicePtr(src),
+			int64(len(dst)),
+			d.stream,
 		)
 	})
 }
 
-func (d *device) launch(kernel string, grid, block dims, params []uint64) error {
+func (d *device) launch(
+	kernel string, grid, block dims, params []uint64,
+) error {
 	n := copy(d.words[:], params)
 	defer d.leave()
 	if err := d.enter(); err != nil {
@@ -442,10 +471,11 @@ func (d *device) gemm(
 	flag := func(b bool) C.int { return C.int(flagWord(b)) }
 	return d.exclusive(func() error {
 		return blasResult(C.table_gemm(
-			d.blas, flag(d.precision == tensor.Float64), flag(transA), flag(transB),
-			C.int(m), C.int(n), C.int(k),
-			C.double(alpha), C.CUdeviceptr(a), C.int(lda), C.CUdeviceptr(b), C.int(ldb),
-			C.double(beta), C.CUdeviceptr(c)))
+			d.blas, flag(d.precision == tensor.Float64), flag(transA),
+			flag(transB), C.int(m), C.int(n), C.int(k), C.double(alpha),
+			C.CUdeviceptr(a), C.int(lda), C.CUdeviceptr(b), C.int(ldb),
+			C.double(beta), C.CUdeviceptr(c),
+		))
 	})
 }
 
@@ -460,15 +490,21 @@ func (d *device) newEvent() (e event, err error) {
 }
 
 func (d *device) freeEvent(e event) error {
-	return d.do(func() error { return cu.DestroyEvent(&d.events[e-1]) })
+	return d.do(func() error {
+		return cu.DestroyEvent(&d.events[e-1])
+	})
 }
 
 func (d *device) record(e event) error {
-	return d.do(func() error { return d.events[e-1].Record(d.stream) })
+	return d.do(func() error {
+		return d.events[e-1].Record(d.stream)
+	})
 }
 
 func (d *device) wait(e event) error {
-	return d.do(func() error { return d.events[e-1].Synchronize() })
+	return d.do(func() error {
+		return d.events[e-1].Synchronize()
+	})
 }
 
 // recorded is a CUDA graph.
@@ -483,7 +519,8 @@ func (d *device) capture(record func()) (_ graph, err error) {
 	// A recording must end on the thread where it began.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := d.do(func() error { return result(C.table_begin_capture(d.cstream())) }); err != nil {
+	begin := func() error { return result(C.table_begin_capture(d.cstream())) }
+	if err := d.do(begin); err != nil {
 		return nil, err
 	}
 	ended := false
@@ -497,18 +534,25 @@ func (d *device) capture(record func()) (_ graph, err error) {
 	record()
 	ended = true
 	g := &recorded{d: d}
-	if err := d.do(func() error { return result(C.table_end_capture(d.cstream(), &g.exec)) }); err != nil {
+	end := func() error {
+		return result(C.table_end_capture(d.cstream(), &g.exec))
+	}
+	if err := d.do(end); err != nil {
 		return nil, err
 	}
 	return g, nil
 }
 
 func (g *recorded) launch() error {
-	return g.d.do(func() error { return result(C.table_launch_graph(g.exec, g.d.cstream())) })
+	return g.d.do(func() error {
+		return result(C.table_launch_graph(g.exec, g.d.cstream()))
+	})
 }
 
 func (g *recorded) close() error {
-	return g.d.do(func() error { return result(C.table_destroy_graph(g.exec)) })
+	return g.d.do(func() error {
+		return result(C.table_destroy_graph(g.exec))
+	})
 }
 
 // close also runs on a device that openDevice has opened only in part.

@@ -43,7 +43,13 @@ type driver interface {
 	// gemm computes c = alpha·op(a)·op(b) + beta·c, in the stream, for row-major c [m×n]
 	// and sums of k > 0 terms. The rows of a, b and c are lda, ldb and n apart.
 	gemm(
-		transA, transB bool, m, n, k int, alpha float64, a pointer, lda int, b pointer, ldb int,
+		transA, transB bool,
+		m, n, k int,
+		alpha float64,
+		a pointer,
+		lda int,
+		b pointer,
+		ldb int,
 		beta float64, c pointer,
 	) error
 

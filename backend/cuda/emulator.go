@@ -16,9 +16,10 @@ import (
 )
 
 func init() {
-	backend.Register("cuda-emulator", func(p tensor.Precision) (backend.Backend, error) {
-		return open(newEmulator(p), p)
-	})
+	backend.Register("cuda-emulator",
+		func(p tensor.Precision) (backend.Backend, error) {
+			return open(newEmulator(p), p)
+		})
 }
 
 // emulator is a driver without a device: kernels.cu runs on the processor, device memory
@@ -54,7 +55,11 @@ func (d *emulator) do(call func() error) error {
 // alloc maps pages outside Go's heap, since kernels see plain addresses.
 func (d *emulator) alloc(bytes int) (pointer, error) {
 	mem, err := syscall.Mmap(
-		-1, 0, bytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE,
+		-1,
+		0,
+		bytes,
+		syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_ANON|syscall.MAP_PRIVATE,
 	)
 	if err != nil {
 		return 0, fmt.Errorf("mapping %d bytes: %w", bytes, err)
@@ -115,7 +120,9 @@ func (d *emulator) copyOut(dst []byte, src pointer) error {
 	})
 }
 
-func (d *emulator) launch(kernel string, grid, block dims, params []uint64) error {
+func (d *emulator) launch(
+	kernel string, grid, block dims, params []uint64,
+) error {
 	if d.recording != nil {
 		params = append([]uint64(nil), params...)
 	}
@@ -127,14 +134,24 @@ func (d *emulator) launch(kernel string, grid, block dims, params []uint64) erro
 // gemm starts each sum at a term that depends on the shape and wraps around, as the order
 // of cuBLAS depends on the shape.
 func (d *emulator) gemm(
-	transA, transB bool, m, n, k int, alpha float64, a pointer, lda int, b pointer, ldb int,
+	transA, transB bool,
+	m, n, k int,
+	alpha float64,
+	a pointer,
+	lda int,
+	b pointer,
+	ldb int,
 	beta float64, c pointer,
 ) error {
 	return d.do(func() error {
 		first := (7*m + 3*n) % k
-		d.product(transA, transB, m, n, first, k, alpha, a, lda, b, ldb, beta, c)
+		d.product(
+			transA, transB, m, n, first, k, alpha, a, lda, b, ldb, beta, c,
+		)
 		if first > 0 {
-			d.product(transA, transB, m, n, 0, first, alpha, a, lda, b, ldb, 1, c)
+			d.product(
+				transA, transB, m, n, 0, first, alpha, a, lda, b, ldb, 1, c,
+			)
 		}
 		return nil
 	})
@@ -142,7 +159,12 @@ func (d *emulator) gemm(
 
 // product is gemm for the terms first to end-1 of each sum.
 func (d *emulator) product(
-	transA, transB bool, m, n, first, end int, alpha float64, a pointer, lda int, b pointer,
+	transA, transB bool,
+	m, n, first, end int,
+	alpha float64,
+	a pointer,
+	lda int,
+	b pointer,
 	ldb int, beta float64, c pointer,
 ) {
 	k := end - first
@@ -179,8 +201,8 @@ func (d *emulator) product(
 			}
 		}
 		blas32.Gemm(
-			ta, tb, float32(alpha), general(a, ra, ca, lda), general(b, rb, cb, ldb), float32(beta),
-			general(c, m, n, n),
+			ta, tb, float32(alpha), general(a, ra, ca, lda),
+			general(b, rb, cb, ldb), float32(beta), general(c, m, n, n),
 		)
 		return
 	}
@@ -192,7 +214,10 @@ func (d *emulator) product(
 			Data:   at[float64](p, (rows-1)*ld+cols),
 		}
 	}
-	blas64.Gemm(ta, tb, alpha, general(a, ra, ca, lda), general(b, rb, cb, ldb), beta, general(c, m, n, n))
+	blas64.Gemm(
+		ta, tb, alpha, general(a, ra, ca, lda),
+		general(b, rb, cb, ldb), beta, general(c, m, n, n),
+	)
 }
 
 func (d *emulator) newEvent() (event, error) {

@@ -118,7 +118,9 @@ const (
 )
 
 // round rounds a size up to the alignment.
-func round(bytes int) int { return (bytes + alignment - 1) &^ (alignment - 1) }
+func round(bytes int) int {
+	return (bytes + alignment - 1) &^ (alignment - 1)
+}
 
 // has reports whether take needs no new piece.
 func (h *heap) has(bytes int) bool {
@@ -183,7 +185,13 @@ func (e *engine) newPool() *pool {
 		},
 		Poison: func(b tensor.Buffer) {
 			x := b.(*buffer)
-			e.flat("fill", x.elements, uint64(x.address), floatWord(math.NaN()), intWord(x.elements))
+			e.flat(
+				"fill",
+				x.elements,
+				uint64(x.address),
+				floatWord(math.NaN()),
+				intWord(x.elements),
+			)
 		},
 	}
 	e.pools = append(e.pools, p)
@@ -198,7 +206,9 @@ func (e *engine) release(p *pool) {
 		e.heap.give(x.address, x.elements*e.bytes)
 	})
 	if p.arena.InUse() == 0 {
-		e.pools = slices.DeleteFunc(e.pools, func(q *pool) bool { return q == p })
+		e.pools = slices.DeleteFunc(e.pools, func(q *pool) bool {
+			return q == p
+		})
 	}
 }
 
@@ -265,7 +275,9 @@ func (e *engine) launched() {
 }
 
 // productFlops returns the operations of a product of [m×k] and [k×n], in any order.
-func productFlops(m, n, k int) int64 { return 2 * int64(m) * int64(n) * int64(k) }
+func productFlops(m, n, k int) int64 {
+	return 2 * int64(m) * int64(n) * int64(k)
+}
 
 func (e *engine) Work() backend.Work { return e.work }
 
@@ -286,7 +298,9 @@ func (e *engine) newSlot(s *slot, bytes int) (err error) {
 
 // upload copies n elements of the given size to the device. put writes the elements
 // lo to hi-1 into dst. While a step is recorded it panics.
-func (e *engine) upload(op string, dst pointer, n, size int, put func(dst []byte, lo, hi int)) {
+func (e *engine) upload(
+	op string, dst pointer, n, size int, put func(dst []byte, lo, hi int),
+) {
 	if e.step != nil {
 		e.fail(op, errRecording)
 	}
@@ -301,7 +315,9 @@ func (e *engine) nextSlot() *slot {
 }
 
 // stage is upload, also while a step is recorded.
-func (e *engine) stage(op string, dst pointer, n, size int, put func(dst []byte, lo, hi int)) {
+func (e *engine) stage(
+	op string, dst pointer, n, size int, put func(dst []byte, lo, hi int),
+) {
 	for lo := 0; lo < n; {
 		s := e.nextSlot()
 		if s.busy {
@@ -334,7 +350,8 @@ func (e *engine) table(op string, words []uint64, use func(address uint64)) {
 	s := e.step
 	if e.inRun {
 		// The second run of a recorded step asks for the tables of the first.
-		if s.used == len(s.tables) || len(s.tables[s.used].words) != len(words) {
+		if s.used == len(s.tables) ||
+			len(s.tables[s.used].words) != len(words) {
 			e.fail(op, errRepeat)
 		}
 		t := s.tables[s.used]
@@ -360,15 +377,19 @@ func (e *engine) table(op string, words []uint64, use func(address uint64)) {
 
 // fill copies a table to the device.
 func (e *engine) fill(op string, t *table) {
-	e.stage(op, e.address(t.mem), len(t.words), 8, func(mem []byte, lo, hi int) {
-		copy(view[uint64](mem), t.words[lo:hi])
-	})
+	e.stage(op, e.address(t.mem), len(t.words), 8,
+		func(mem []byte, lo, hi int) {
+			copy(view[uint64](mem), t.words[lo:hi])
+		})
 }
 
 // view returns mem as a slice of numbers.
 func view[T any](mem []byte) []T {
 	var x T
-	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(mem))), len(mem)/int(unsafe.Sizeof(x)))
+	return unsafe.Slice(
+		(*T)(unsafe.Pointer(unsafe.SliceData(mem))),
+		len(mem)/int(unsafe.Sizeof(x)),
+	)
 }
 
 func convert[D, S float32 | float64](dst []D, src []S) {
@@ -379,24 +400,26 @@ func convert[D, S float32 | float64](dst []D, src []S) {
 
 func (e *engine) Upload(dst *tensor.Tensor, src []float64) {
 	backend.CheckHost("backend: Upload", dst, len(src))
-	e.upload("Upload", e.address(dst), len(src), e.bytes, func(mem []byte, lo, hi int) {
-		if e.precision == tensor.Float32 {
-			convert(view[float32](mem), src[lo:hi])
-		} else {
-			copy(view[float64](mem), src[lo:hi])
-		}
-	})
+	e.upload("Upload", e.address(dst), len(src), e.bytes,
+		func(mem []byte, lo, hi int) {
+			if e.precision == tensor.Float32 {
+				convert(view[float32](mem), src[lo:hi])
+			} else {
+				copy(view[float64](mem), src[lo:hi])
+			}
+		})
 }
 
 func (e *engine) Upload32(dst *tensor.Tensor, src []float32) {
 	backend.CheckHost("backend: Upload32", dst, len(src))
-	e.upload("Upload32", e.address(dst), len(src), e.bytes, func(mem []byte, lo, hi int) {
-		if e.precision == tensor.Float32 {
-			copy(view[float32](mem), src[lo:hi])
-		} else {
-			convert(view[float64](mem), src[lo:hi])
-		}
-	})
+	e.upload("Upload32", e.address(dst), len(src), e.bytes,
+		func(mem []byte, lo, hi int) {
+			if e.precision == tensor.Float32 {
+				copy(view[float32](mem), src[lo:hi])
+			} else {
+				convert(view[float64](mem), src[lo:hi])
+			}
+		})
 }
 
 func (e *engine) Download(dst []float64, src *tensor.Tensor) {
@@ -462,7 +485,8 @@ type pending struct {
 
 func (p *pending) Values(dst []float64) {
 	if p.s == nil || len(dst) != p.n {
-		panic(fmt.Sprintf("backend %s: Pending.Values: want %d values, once", p.e.Name(), p.n))
+		panic(fmt.Sprintf("backend %s: Pending.Values: want %d values, once",
+			p.e.Name(), p.n))
 	}
 	p.e.check("Fetch", p.e.d.wait(p.s.done))
 	p.e.widen(dst, p.s.mem[:p.n*p.e.bytes])
@@ -563,9 +587,13 @@ func (e *engine) idx(x *backend.Indices) uint64 {
 }
 
 var (
-	errRecording = errors.New("a step that is being recorded cannot move data between host and device: " +
-		"upload before the step, read results after it")
-	errRepeat = errors.New("a step to be recorded asked for more memory when it ran again")
+	errRecording = errors.New(
+		"a step that is being recorded cannot move data between host and device: " +
+			"upload before the step, read results after it",
+	)
+	errRepeat = errors.New(
+		"a step to be recorded asked for more memory when it ran again",
+	)
 	errClosed = errors.New("it was closed")
 )
 

@@ -46,11 +46,16 @@ func (e *engine) ContrastForward(c *backend.Contrast) {
 	e.blocks("contrast_match", n,
 		e.ptr(terms), e.ptr(c.W), e.ptr(c.A1), e.ptr(c.A2), e.ptr(c.R),
 		intWord(n))
-	e.blocks("sum_partials", 1, e.ptr(c.LossG), e.ptr(terms), floatWord(1), intWord(n))
+	e.blocks(
+		"sum_partials", 1, e.ptr(c.LossG),
+		e.ptr(terms), floatWord(1), intWord(n),
+	)
 	e.Free(theta)
 }
 
-func (e *engine) ContrastBackward(c *backend.Contrast, dc, dg, du *tensor.Tensor) {
+func (e *engine) ContrastBackward(
+	c *backend.Contrast, dc, dg, du *tensor.Tensor,
+) {
 	backend.CheckSame("backend: ContrastBackward", du, c.U)
 	n, _ := backend.CheckContrast(c)
 	g := e.Alloc(2*n, 2*n)

@@ -29,7 +29,8 @@ const narrow = 64
 
 // isNarrow reports whether a layer's dense part runs as one kernel.
 func isNarrow(l *backend.GINLayer) bool {
-	return (l.X == nil || l.W1.Rows <= narrow) && l.W1.Cols <= narrow && l.W2.Cols <= narrow
+	return (l.X == nil || l.W1.Rows <= narrow) && l.W1.Cols <= narrow &&
+		l.W2.Cols <= narrow
 }
 
 // ginChunks returns the number of chunks that the dense kernels cut each view into, with
@@ -48,7 +49,8 @@ const (
 
 // ginKernel returns the name of the dense kernel for the widths of a layer.
 func ginKernel(name string, l *backend.GINLayer) string {
-	if (l.X == nil || l.W1.Rows <= narrow/2) && l.W1.Cols <= narrow/2 && l.W2.Cols <= narrow/2 {
+	if (l.X == nil || l.W1.Rows <= narrow/2) && l.W1.Cols <= narrow/2 &&
+		l.W2.Cols <= narrow/2 {
 		return name
 	}
 	return name + "_wide"
@@ -56,7 +58,9 @@ func ginKernel(name string, l *backend.GINLayer) string {
 
 // dense sets dst = a·w, or a·wᵀ with trans. Then it adds the bias and applies ReLU, or
 // sets to 0 what is not positive in gate; both may be nil.
-func (e *engine) dense(dst, a, w *tensor.Tensor, trans bool, bias, gate *tensor.Tensor) {
+func (e *engine) dense(
+	dst, a, w *tensor.Tensor, trans bool, bias, gate *tensor.Tensor,
+) {
 	e.Gemm(dst, false, trans, 1, a, w, 0)
 	if bias != nil {
 		e.biasReLU(dst, dst, bias, true)
@@ -183,7 +187,11 @@ func (e *engine) GINBackward(l *backend.GINLayer, g *backend.GINGradients) {
 
 // wideGradients sets dh1 and, unless it is nil, dagg, and the gradients of the weights and
 // biases, except that of W1 for one-hot rows.
-func (e *engine) wideGradients(l *backend.GINLayer, g *backend.GINGradients, coef, dh1, dagg *tensor.Tensor) {
+func (e *engine) wideGradients(
+	l *backend.GINLayer,
+	g *backend.GINGradients,
+	coef, dh1, dagg *tensor.Tensor,
+) {
 	n, out := l.H2.Rows, l.H2.Cols
 	graphs := l.Graphs.Len() - 1
 	d := e.Alloc(n, out)
@@ -207,7 +215,9 @@ func (e *engine) wideGradients(l *backend.GINLayer, g *backend.GINGradients, coe
 // narrowGradients sets dh1 and dagg, unless they are nil, and the gradients of the weights
 // and biases, except that of W1 for one-hot rows. graph has the graph of each row.
 func (e *engine) narrowGradients(
-	l *backend.GINLayer, g *backend.GINGradients, coef, graph, dh1, dagg *tensor.Tensor,
+	l *backend.GINLayer,
+	g *backend.GINGradients,
+	coef, graph, dh1, dagg *tensor.Tensor,
 ) {
 	input, hid, out := backend.CheckGIN(l)
 	n := l.H1.Rows
@@ -241,7 +251,9 @@ func (e *engine) narrowGradients(
 
 // categoryGradient sets the gradient of W1 for one-hot rows: row c of dW1 is the sum of
 // (Aᵀ + self)·dh1 over the nodes of category c.
-func (e *engine) categoryGradient(l *backend.GINLayer, g *backend.GINGradients, dh1 *tensor.Tensor) {
+func (e *engine) categoryGradient(
+	l *backend.GINLayer, g *backend.GINGradients, dh1 *tensor.Tensor,
+) {
 	dz := e.Alloc(dh1.Rows, dh1.Cols)
 	e.spmm(dz, l.AdjT, dh1, 0, l.Self)
 	members := l.Members
@@ -266,7 +278,9 @@ func (e *engine) members(category []int32, n int) *backend.CSR {
 }
 
 func (e *engine) TrackStatistics(
-	runningMean, runningVar, mean, variance *tensor.Tensor, groups *backend.Indices, momentum float64,
+	runningMean, runningVar, mean, variance *tensor.Tensor,
+	groups *backend.Indices,
+	momentum float64,
 ) {
 	backend.CheckTrack(runningMean, runningVar, mean, variance, groups)
 	e.flat("norm_track", mean.Cols,
@@ -308,18 +322,28 @@ func (e *engine) SquaredNorm(sum *tensor.Tensor, ts []*tensor.Tensor) {
 			e.ptr(part), table,
 			intWord(len(ts)))
 	})
-	e.blocks("sum_partials", 1, e.ptr(sum), e.ptr(part), floatWord(1), intWord(parts))
+	e.blocks(
+		"sum_partials", 1, e.ptr(sum),
+		e.ptr(part), floatWord(1), intWord(parts),
+	)
 	e.Free(part)
 }
 
-func (e *engine) AdamAll(p, g, m, v []*tensor.Tensor, rate, step *tensor.Tensor, c backend.AdamConfig) {
+func (e *engine) AdamAll(
+	p, g, m, v []*tensor.Tensor,
+	rate, step *tensor.Tensor,
+	c backend.AdamConfig,
+) {
 	if len(p) == 0 {
 		return
 	}
 	words := make([]uint64, 0, tableWords*len(p))
 	for k := range p {
 		backend.CheckAdam(p[k], g[k], m[k], v[k], rate, step)
-		words = append(words, e.ptr(p[k]), e.ptr(g[k]), e.ptr(m[k]), e.ptr(v[k]), uint64(p[k].Len()))
+		words = append(
+			words, e.ptr(p[k]), e.ptr(g[k]), e.ptr(m[k]),
+			e.ptr(v[k]), uint64(p[k].Len()),
+		)
 		e.moves += 3 * p[k].Len() * e.bytes // p, m and v are written too
 	}
 	e.table("AdamAll", words, func(table uint64) {

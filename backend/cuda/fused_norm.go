@@ -8,7 +8,9 @@ import (
 // This file has batch norm, and bias with ReLU, as one call each. Kernels sum the rows
 // of a group in chunks; all the rest is an affine map of the rows.
 
-func (e *engine) NormOperands() (bias, weights bool) { return true, false }
+func (e *engine) NormOperands() (bias, weights bool) {
+	return true, false
+}
 
 func (e *engine) NormForward(n *backend.Norm) {
 	backend.CheckNorm(n)

@@ -8,7 +8,9 @@ import "errors"
 func Diagnose() []Finding {
 	return []Finding{{
 		What: "build",
-		Err: errors.New("without CUDA: rebuild with -tags cuda, on linux/amd64, with cgo and cuda.h " +
-			"(backend/cuda/kernels/toolkit.sh fetches it)"),
+		Err: errors.New(
+			"without CUDA: rebuild with -tags cuda, on linux/amd64, with cgo and cuda.h " +
+				"(backend/cuda/kernels/toolkit.sh fetches it)",
+		),
 	}}
 }

@@ -29,7 +29,9 @@ func compileKernels(p tensor.Precision, arch string) (ptx string, err error) {
 		"--device-as-default-execution-space",
 		"--define-macro=REAL=" + real,
 	}
-	options := C.malloc(C.size_t(len(strs)) * C.size_t(unsafe.Sizeof((*C.char)(nil))))
+	options := C.malloc(
+		C.size_t(len(strs)) * C.size_t(unsafe.Sizeof((*C.char)(nil))),
+	)
 	defer C.free(options)
 	for k, s := range strs {
 		c := C.CString(s)

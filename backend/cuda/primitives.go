@@ -39,7 +39,9 @@ var (
 	tileBlock = dims{warp, tileLanes, 1}
 )
 
-func grid(x, y int) dims { return dims{uint32(x), uint32(y), 1} }
+func grid(x, y int) dims {
+	return dims{uint32(x), uint32(y), 1}
+}
 
 // ceil returns a/b, rounded up.
 func ceil(a, b int) int { return (a + b - 1) / b }
@@ -57,7 +59,9 @@ func (e *engine) launch(kernel string, grid, block dims, params ...uint64) {
 
 // flat runs a kernel that loops over n elements.
 func (e *engine) flat(kernel string, n int, params ...uint64) {
-	e.launch(kernel, grid(min(ceil(n, threads), maxFlat), 1), lineBlock, params...)
+	e.launch(
+		kernel, grid(min(ceil(n, threads), maxFlat), 1), lineBlock, params...,
+	)
 }
 
 // blocks runs a kernel with a block for each of n items.
@@ -79,7 +83,9 @@ func (e *engine) Fill(dst *tensor.Tensor, v float64) {
 	e.flat("fill", dst.Len(), e.ptr(dst), floatWord(v), intWord(dst.Len()))
 }
 
-func (e *engine) CopyBlock(dst *tensor.Tensor, di, dj int, src *tensor.Tensor, si, sj, rows, cols int) {
+func (e *engine) CopyBlock(
+	dst *tensor.Tensor, di, dj int, src *tensor.Tensor, si, sj, rows, cols int,
+) {
 	backend.CheckBlock(dst, di, dj, src, si, sj, rows, cols)
 	d := e.part(dst, rows*cols) + uint64((di*dst.Cols+dj)*e.bytes)
 	s := e.part(src, rows*cols) + uint64((si*src.Cols+sj)*e.bytes)
@@ -90,9 +96,15 @@ func (e *engine) CopyBlock(dst *tensor.Tensor, di, dj int, src *tensor.Tensor, s
 
 func (e *engine) Transpose(dst, src *tensor.Tensor) {
 	backend.CheckTranspose(dst, src)
-	e.launch("transpose", grid(ceil(src.Cols, warp)*ceil(src.Rows, warp), 1), tileBlock,
-		e.ptr(dst), e.ptr(src),
-		intWord(src.Rows), intWord(src.Cols))
+	e.launch(
+		"transpose",
+		grid(ceil(src.Cols, warp)*ceil(src.Rows, warp), 1),
+		tileBlock,
+		e.ptr(dst),
+		e.ptr(src),
+		intWord(src.Rows),
+		intWord(src.Cols),
+	)
 }
 
 func (e *engine) GatherRows(dst, src *tensor.Tensor, idx *backend.Indices) {
@@ -109,9 +121,14 @@ func (e *engine) FillDiagonal(dst *tensor.Tensor, v float64) {
 		floatWord(v), intWord(dst.Rows))
 }
 
-func (e *engine) Unary(dst *tensor.Tensor, op backend.UnaryOp, a *tensor.Tensor) {
+func (e *engine) Unary(
+	dst *tensor.Tensor, op backend.UnaryOp, a *tensor.Tensor,
+) {
 	backend.CheckSame("backend: "+op.String(), dst, a)
-	e.flat("unary", dst.Len(), e.ptr(dst), e.ptr(a), intWord(int(op)), intWord(dst.Len()))
+	e.flat(
+		"unary", dst.Len(), e.ptr(dst), e.ptr(a),
+		intWord(int(op)), intWord(dst.Len()),
+	)
 }
 
 // The modes of kernel binary: where it reads the second operand.
@@ -122,48 +139,68 @@ const (
 	fromScalar
 )
 
-func (e *engine) binary(dst *tensor.Tensor, op backend.BinaryOp, mode int, a, b *tensor.Tensor) {
+func (e *engine) binary(
+	dst *tensor.Tensor, op backend.BinaryOp, mode int, a, b *tensor.Tensor,
+) {
 	e.flat("binary", dst.Len(),
 		e.ptr(dst), e.ptr(a), e.ptr(b),
 		intWord(int(op)), intWord(mode), intWord(dst.Cols),
 		intWord(dst.Len()))
 }
 
-func (e *engine) Binary(dst *tensor.Tensor, op backend.BinaryOp, a, b *tensor.Tensor) {
+func (e *engine) Binary(
+	dst *tensor.Tensor, op backend.BinaryOp, a, b *tensor.Tensor,
+) {
 	backend.CheckSame("backend: "+op.String(), dst, a, b)
 	e.binary(dst, op, sameShape, a, b)
 }
 
-func (e *engine) BinaryRow(dst *tensor.Tensor, op backend.BinaryOp, a, row *tensor.Tensor) {
+func (e *engine) BinaryRow(
+	dst *tensor.Tensor, op backend.BinaryOp, a, row *tensor.Tensor,
+) {
 	backend.CheckRow("backend: "+op.String()+"Row", dst, a, row)
 	e.binary(dst, op, fromRow, a, row)
 }
 
-func (e *engine) BinaryCol(dst *tensor.Tensor, op backend.BinaryOp, a, col *tensor.Tensor) {
+func (e *engine) BinaryCol(
+	dst *tensor.Tensor, op backend.BinaryOp, a, col *tensor.Tensor,
+) {
 	backend.CheckCol("backend: "+op.String()+"Col", dst, a, col)
 	e.binary(dst, op, fromCol, a, col)
 }
 
-func (e *engine) BinaryScalar(dst *tensor.Tensor, op backend.BinaryOp, a, s *tensor.Tensor) {
+func (e *engine) BinaryScalar(
+	dst *tensor.Tensor, op backend.BinaryOp, a, s *tensor.Tensor,
+) {
 	backend.CheckScalar("backend: "+op.String()+"Scalar", dst, a, s)
 	e.binary(dst, op, fromScalar, a, s)
 }
 
-func (e *engine) Affine(dst *tensor.Tensor, alpha float64, a *tensor.Tensor, c float64) {
+func (e *engine) Affine(
+	dst *tensor.Tensor, alpha float64, a *tensor.Tensor, c float64,
+) {
 	backend.CheckSame("backend: Affine", dst, a)
 	e.flat("axpby", dst.Len(),
 		e.ptr(dst), e.ptr(a), 0,
 		floatWord(alpha), floatWord(0), floatWord(c), intWord(dst.Len()))
 }
 
-func (e *engine) Axpby(dst *tensor.Tensor, alpha float64, a *tensor.Tensor, beta float64, b *tensor.Tensor) {
+func (e *engine) Axpby(
+	dst *tensor.Tensor,
+	alpha float64,
+	a *tensor.Tensor,
+	beta float64,
+	b *tensor.Tensor,
+) {
 	backend.CheckSame("backend: Axpby", dst, a, b)
 	e.flat("axpby", dst.Len(),
 		e.ptr(dst), e.ptr(a), e.ptr(b),
 		floatWord(alpha), floatWord(beta), floatWord(0), intWord(dst.Len()))
 }
 
-func (e *engine) ReduceRows(dst *tensor.Tensor, op backend.RowOp, a *tensor.Tensor) {
+func (e *engine) ReduceRows(
+	dst *tensor.Tensor, op backend.RowOp, a *tensor.Tensor,
+) {
 	backend.CheckReduceRows("backend: "+op.String(), dst, a)
 	e.blocks("reduce_rows", ceil(a.Rows, threads/warp),
 		e.ptr(dst), e.ptr(a),
@@ -175,7 +212,9 @@ func (e *engine) ColSums(dst, a *tensor.Tensor) {
 	e.segmentSum(dst, a, 0, 1)
 }
 
-func (e *engine) SegmentSum(dst *tensor.Tensor, ptr *backend.Indices, x *tensor.Tensor) {
+func (e *engine) SegmentSum(
+	dst *tensor.Tensor, ptr *backend.Indices, x *tensor.Tensor,
+) {
 	backend.CheckSegments("backend: SegmentSum", dst, ptr, x)
 	e.segmentSum(dst, x, e.idx(ptr), dst.Rows)
 }
@@ -206,9 +245,11 @@ func (e *engine) mergeChunks(dst, part *tensor.Tensor, segments, parts int) {
 	if part == dst {
 		return
 	}
-	e.launch("merge_partials", grid(segments, ceil(dst.Cols, mergedColumns)), tileBlock,
-		e.ptr(dst), e.ptr(part), 0,
-		intWord(parts), intWord(mergedColumns), intWord(dst.Cols))
+	e.launch(
+		"merge_partials", grid(segments, ceil(dst.Cols, mergedColumns)),
+		tileBlock, e.ptr(dst), e.ptr(part), 0, intWord(parts),
+		intWord(mergedColumns), intWord(dst.Cols),
+	)
 	e.Free(part)
 }
 
@@ -222,11 +263,16 @@ func (e *engine) Dot(dst, a, b *tensor.Tensor) {
 	parts := min(ceil(n, 8*threads), 512)
 	sums := e.scratch(parts, 8)
 	e.blocks("dot_partials", parts, e.ptr(sums), e.ptr(a), e.ptr(b), intWord(n))
-	e.blocks("sum_partials", 1, e.ptr(dst), e.ptr(sums), floatWord(1), intWord(parts))
+	e.blocks(
+		"sum_partials", 1, e.ptr(dst),
+		e.ptr(sums), floatWord(1), intWord(parts),
+	)
 	e.Free(sums)
 }
 
-func (e *engine) SegmentExpand(dst *tensor.Tensor, ptr *backend.Indices, x *tensor.Tensor) {
+func (e *engine) SegmentExpand(
+	dst *tensor.Tensor, ptr *backend.Indices, x *tensor.Tensor,
+) {
 	backend.CheckSegments("backend: SegmentExpand", x, ptr, dst)
 	e.tiles("segment_expand", max(x.Rows, 1), dst.Cols,
 		e.ptr(dst), e.ptr(x), e.idx(ptr),
@@ -234,7 +280,11 @@ func (e *engine) SegmentExpand(dst *tensor.Tensor, ptr *backend.Indices, x *tens
 }
 
 func (e *engine) Gemm(
-	dst *tensor.Tensor, transA, transB bool, alpha float64, a, b *tensor.Tensor, beta float64,
+	dst *tensor.Tensor,
+	transA, transB bool,
+	alpha float64,
+	a, b *tensor.Tensor,
+	beta float64,
 ) {
 	m, n, k := backend.CheckGemm(dst, transA, transB, a, b)
 	switch {
@@ -247,16 +297,21 @@ func (e *engine) Gemm(
 		if beta != 0 {
 			e.ptr(dst) // read, too
 		}
-		e.check("Gemm", e.d.gemm(transA, transB, m, n, k, alpha,
-			pointer(e.ptr(a)), a.Cols, pointer(e.ptr(b)), b.Cols, beta, pointer(e.ptr(dst))))
+		e.check("Gemm", e.d.gemm(
+			transA, transB, m, n, k, alpha, pointer(e.ptr(a)), a.Cols,
+			pointer(e.ptr(b)), b.Cols, beta, pointer(e.ptr(dst)),
+		))
 		e.launched()
 		e.work.Flops += productFlops(m, n, k)
 	}
 }
 
-func (e *engine) SpMM(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, self float64) {
+func (e *engine) SpMM(
+	dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, self float64,
+) {
 	backend.CheckSpMM(dst, a, x, self)
-	if self == 0 && (a.Col.Len() >= 16*a.Rows || a.Col.Len() >= 4*a.Rows && a.Rows < 1024) {
+	if self == 0 &&
+		(a.Col.Len() >= 16*a.Rows || a.Col.Len() >= 4*a.Rows && a.Rows < 1024) {
 		e.spmmLong(dst, a, x)
 		return
 	}
@@ -269,7 +324,12 @@ const maxKinds = 16
 // Messages reads the tables in place and adds their product in the same kernel, so y is
 // written once. More than maxKinds rows take a product of their own.
 func (e *engine) Messages(
-	y *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, self float64, c *tensor.Tensor, ws []*tensor.Tensor,
+	y *tensor.Tensor,
+	a *backend.CSR,
+	x *tensor.Tensor,
+	self float64,
+	c *tensor.Tensor,
+	ws []*tensor.Tensor,
 ) {
 	backend.CheckMessages(y, a, x, self, c, ws)
 	if c.Cols == 0 || c.Cols > maxKinds {
@@ -293,11 +353,12 @@ func (e *engine) Messages(
 	}
 	lanes, across := lanesOf(x.Cols)
 	e.table("Messages", rows, func(tables uint64) {
-		e.launch("messages", grid(ceil(a.Rows, threads/lanes), across), lineBlock,
-			e.ptr(y), e.idx(a.Ptr), e.idx(a.Col), e.ptr(a.Val), e.ptr(x),
-			e.ptr(c), tables,
-			floatWord(self), intWord(c.Cols), intWord(lanes), intWord(a.Rows),
-			intWord(x.Cols))
+		e.launch(
+			"messages", grid(ceil(a.Rows, threads/lanes), across),
+			lineBlock, e.ptr(y), e.idx(a.Ptr), e.idx(a.Col), e.ptr(a.Val),
+			e.ptr(x), e.ptr(c), tables, floatWord(self), intWord(c.Cols),
+			intWord(lanes), intWord(a.Rows), intWord(x.Cols),
+		)
 	})
 	e.work.Flops += productFlops(y.Rows, y.Cols, c.Cols)
 }
@@ -329,7 +390,9 @@ func (e *engine) MessagesBackward(
 // spmmLong is SpMM that gives each warp an equal number of entries, in whatever rows. Its
 // two launches pay off if rows are long, or too few for all multiprocessors. An example is
 // the members of categories, most of which one category may have.
-func (e *engine) spmmLong(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor) {
+func (e *engine) spmmLong(
+	dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor,
+) {
 	const places = 32 // entries of a warp, the kernels' PLACES
 	cols := x.Cols
 	across := warp // columns of a warp
@@ -338,9 +401,18 @@ func (e *engine) spmmLong(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor) 
 	}
 	part := e.Alloc(ceil(a.Col.Len(), places)+a.Rows, cols)
 	ptr := e.idx(a.Ptr)
-	e.launch("spmm_places", grid(ceil(a.Col.Len(), places*tileLanes), ceil(cols, across)), lineBlock,
-		e.ptr(part), ptr, e.idx(a.Col), e.ptr(a.Val), e.ptr(x),
-		intWord(a.Rows), intWord(cols))
+	e.launch(
+		"spmm_places",
+		grid(ceil(a.Col.Len(), places*tileLanes), ceil(cols, across)),
+		lineBlock,
+		e.ptr(part),
+		ptr,
+		e.idx(a.Col),
+		e.ptr(a.Val),
+		e.ptr(x),
+		intWord(a.Rows),
+		intWord(cols),
+	)
 	e.launch("merge_partials", grid(a.Rows, ceil(cols, warp)), tileBlock,
 		e.ptr(dst), e.ptr(part), ptr, 0,
 		intWord(warp), intWord(cols))
@@ -364,7 +436,13 @@ func lanesOf(cols int) (lanes, across int) {
 }
 
 // spmm is SpMM on x or, unless gather is 0, on the rows of x that it lists.
-func (e *engine) spmm(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, gather uint64, self float64) {
+func (e *engine) spmm(
+	dst *tensor.Tensor,
+	a *backend.CSR,
+	x *tensor.Tensor,
+	gather uint64,
+	self float64,
+) {
 	lanes, across := lanesOf(x.Cols)
 	e.launch("spmm", grid(ceil(a.Rows, threads/lanes), across), lineBlock,
 		e.ptr(dst), e.idx(a.Ptr), e.idx(a.Col), e.ptr(a.Val), e.ptr(x),
@@ -395,7 +473,9 @@ func (e *engine) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
 
 // percentile sets theta to the p-th percentiles of the upper triangles of one or two
 // matrices of at least two rows, and returns the histograms of the selection.
-func (e *engine) percentile(theta, s0, s1 *tensor.Tensor, p float64) (hist *tensor.Tensor) {
+func (e *engine) percentile(
+	theta, s0, s1 *tensor.Tensor, p float64,
+) (hist *tensor.Tensor) {
 	const digits = 256
 	n := s0.Rows
 	passes := e.bytes // a digit is a byte
@@ -411,9 +491,11 @@ func (e *engine) percentile(theta, s0, s1 *tensor.Tensor, p float64) (hist *tens
 	e.Fill(hist, 0) // the bits of 0.0 are those of 0
 	for pass := range passes {
 		e.moves += matrices * n * (n - 1) / 2 * e.bytes
-		e.launch("percentile_count", grid(min(ceil(n*n, 16*threads), 128), matrices), lineBlock,
-			e.ptr(hist), first, second,
-			intWord(n), intWord(rank), intWord(pass))
+		e.launch(
+			"percentile_count", grid(min(ceil(n*n, 16*threads), 128), matrices),
+			lineBlock, e.ptr(hist), first, second, intWord(n), intWord(rank),
+			intWord(pass),
+		)
 	}
 	e.launch("percentile_value", grid(matrices, 1), dims{warp, 1, 1},
 		e.ptr(theta), e.ptr(hist), first, second,
@@ -421,14 +503,18 @@ func (e *engine) percentile(theta, s0, s1 *tensor.Tensor, p float64) (hist *tens
 	return hist
 }
 
-func (e *engine) DropoutMask(dst *tensor.Tensor, keep float64, seed uint64, step *tensor.Tensor) {
+func (e *engine) DropoutMask(
+	dst *tensor.Tensor, keep float64, seed uint64, step *tensor.Tensor,
+) {
 	backend.CheckDropout(dst, keep, step)
 	e.flat("dropout_mask", dst.Len(),
 		e.ptr(dst), e.ptr(step),
 		floatWord(keep), seed, intWord(dst.Len()))
 }
 
-func (e *engine) Adam(p, g, m, v, rate, step *tensor.Tensor, c backend.AdamConfig) {
+func (e *engine) Adam(
+	p, g, m, v, rate, step *tensor.Tensor, c backend.AdamConfig,
+) {
 	backend.CheckAdam(p, g, m, v, rate, step)
 	e.moves += 3 * p.Len() * e.bytes // p, m and v are written too
 	e.flat("adam", p.Len(),

@@ -24,17 +24,28 @@ func CheckProducts(be backend.Backend) (err error) {
 		}
 		return v
 	}
-	for _, shape := range [][3]int{{1, 1, 1}, {65, 33, 129}, {512, 32, 37}, {100, 300, 301}} {
+	for _, shape := range [][3]int{
+		{1, 1, 1},
+		{65, 33, 129},
+		{512, 32, 37},
+		{100, 300, 301},
+	} {
 		m, n, k := shape[0], shape[1], shape[2]
 		allowed := 4 * eps * float64(k)
-		for _, trans := range [][2]bool{{false, false}, {true, false}, {false, true}, {true, true}} {
+		for _, trans := range [][2]bool{
+			{false, false},
+			{true, false},
+			{false, true},
+			{true, true},
+		} {
 			a := draw(m * k)
 			b := draw(k * n)
 			got := multiply(be, m, n, k, trans, a, b)
 			for i, expected := range multiply(oracle, m, n, k, trans, a, b) {
 				if !(math.Abs(got[i]-expected) <= allowed) {
-					return fmt.Errorf("a product [%d×%d]·[%d×%d] (transposed %v) is wrong: "+
-						"element %d is %v, want %v within %.2g",
+					return fmt.Errorf(
+						"a product [%d×%d]·[%d×%d] (transposed %v) is wrong: "+
+							"element %d is %v, want %v within %.2g",
 						m,
 						k,
 						k,
@@ -66,7 +77,9 @@ func roundingOf(be backend.Backend) float64 {
 }
 
 // multiply returns op(a)·op(b) [m×n] with sums of k terms.
-func multiply(be backend.Backend, m, n, k int, trans [2]bool, a, b []float64) []float64 {
+func multiply(
+	be backend.Backend, m, n, k int, trans [2]bool, a, b []float64,
+) []float64 {
 	place := func(rows, cols int, trans bool, v []float64) *tensor.Tensor {
 		if trans {
 			rows, cols = cols, rows

@@ -30,8 +30,11 @@ import (
 func init() {
 	backend.Register("ref", func(p tensor.Precision) (backend.Backend, error) {
 		if p != tensor.Float64 {
-			return nil, fmt.Errorf("backend \"ref\" computes in float64 only, not in %v; "+
-				"ask for float64, or for another backend", p)
+			return nil, fmt.Errorf(
+				"backend \"ref\" computes in float64 only, not in %v; "+
+					"ask for float64, or for another backend",
+				p,
+			)
 		}
 		return New(), nil
 	})
@@ -81,12 +84,20 @@ func (e *engine) data(op string, t *tensor.Tensor) []float64 {
 	m, ok := t.Buf.(*memory)
 	switch {
 	case !ok || m.owner != nil && m.owner != e:
-		panic(fmt.Sprintf("backend ref: %s: the tensor %v belongs to another engine", op, t))
+		panic(fmt.Sprintf(
+			"backend ref: %s: the tensor %v belongs to another engine",
+			op, t,
+		))
 	case m.owner == nil:
-		panic(fmt.Sprintf("backend ref: %s: the tensor %v has been freed", op, t))
+		panic(fmt.Sprintf("backend ref: %s: the tensor %v has been freed",
+			op, t))
 	case len(m.data) != t.Len():
-		panic(fmt.Sprintf("backend ref: %s: the shape %v was changed; the tensor has %d elements",
-			op, t, len(m.data)))
+		panic(fmt.Sprintf(
+			"backend ref: %s: the shape %v was changed; the tensor has %d elements",
+			op,
+			t,
+			len(m.data),
+		))
 	}
 	return m.data
 }
@@ -95,7 +106,10 @@ func (e *engine) data(op string, t *tensor.Tensor) []float64 {
 func apart(op string, dst *tensor.Tensor, inputs ...*tensor.Tensor) {
 	for _, t := range inputs {
 		if t != nil && t.Buf == dst.Buf {
-			panic(fmt.Sprintf("backend ref: %s: the destination %v is also an input", op, dst))
+			panic(fmt.Sprintf(
+				"backend ref: %s: the destination %v is also an input",
+				op, dst,
+			))
 		}
 	}
 }
@@ -137,7 +151,8 @@ func (p *pending) Values(dst []float64) {
 		panic("backend ref: Values was called twice")
 	}
 	if len(dst) != len(p.values) {
-		panic(fmt.Sprintf("backend ref: Values: want %d host values, not %d", len(p.values), len(dst)))
+		panic(fmt.Sprintf("backend ref: Values: want %d host values, not %d",
+			len(p.values), len(dst)))
 	}
 	copy(dst, p.values)
 	p.values = nil
@@ -145,7 +160,10 @@ func (p *pending) Values(dst []float64) {
 
 func (e *engine) Indices(host []int32) *backend.Indices {
 	e.inUse += 4 * int64(len(host))
-	return &backend.Indices{Host: host, Buf: &indexMemory{e, slices.Clone(host)}}
+	return &backend.Indices{
+		Host: host,
+		Buf:  &indexMemory{e, slices.Clone(host)},
+	}
 }
 
 func (e *engine) IndexBlock(hosts [][]int32) (xs []*backend.Indices) {
@@ -173,7 +191,10 @@ func (e *engine) FreeIndices(x *backend.Indices) {
 func (e *engine) indices(op string, x *backend.Indices) []int32 {
 	m := e.memory(op, x)
 	if !slices.Equal(m.data, x.Host) {
-		panic(fmt.Sprintf("backend ref: %s: the host slice of the indices was changed while in use", op))
+		panic(fmt.Sprintf(
+			"backend ref: %s: the host slice of the indices was changed while in use",
+			op,
+		))
 	}
 	return m.data
 }
@@ -183,16 +204,23 @@ func (e *engine) memory(op string, x *backend.Indices) *indexMemory {
 	m, ok := x.Buf.(*indexMemory)
 	switch {
 	case !ok || m.owner != nil && m.owner != e:
-		panic(fmt.Sprintf("backend ref: %s: the indices belong to another engine", op))
+		panic(fmt.Sprintf(
+			"backend ref: %s: the indices belong to another engine",
+			op,
+		))
 	case m.owner == nil:
 		panic(fmt.Sprintf("backend ref: %s: the indices have been freed", op))
 	}
 	return m
 }
 
-func (e *engine) Fill(dst *tensor.Tensor, v float64) { fill(e.data("Fill", dst), v) }
+func (e *engine) Fill(dst *tensor.Tensor, v float64) {
+	fill(e.data("Fill", dst), v)
+}
 
-func (e *engine) CopyBlock(dst *tensor.Tensor, di, dj int, src *tensor.Tensor, si, sj, rows, cols int) {
+func (e *engine) CopyBlock(
+	dst *tensor.Tensor, di, dj int, src *tensor.Tensor, si, sj, rows, cols int,
+) {
 	backend.CheckBlock(dst, di, dj, src, si, sj, rows, cols)
 	apart("CopyBlock", dst, src)
 	d := e.data("CopyBlock", dst)
@@ -236,7 +264,9 @@ func (e *engine) FillDiagonal(dst *tensor.Tensor, v float64) {
 	}
 }
 
-func (e *engine) Unary(dst *tensor.Tensor, op backend.UnaryOp, a *tensor.Tensor) {
+func (e *engine) Unary(
+	dst *tensor.Tensor, op backend.UnaryOp, a *tensor.Tensor,
+) {
 	backend.CheckSame("backend: "+op.String(), dst, a)
 	d := e.data(op.String(), dst)
 	x := e.data(op.String(), a)
@@ -294,29 +324,42 @@ func log(x float64) float64 {
 	return math.Log(x)
 }
 
-func (e *engine) Binary(dst *tensor.Tensor, op backend.BinaryOp, a, b *tensor.Tensor) {
+func (e *engine) Binary(
+	dst *tensor.Tensor, op backend.BinaryOp, a, b *tensor.Tensor,
+) {
 	backend.CheckSame("backend: "+op.String(), dst, a, b)
-	e.binary(dst, op, a, b, func(i, j int) int { return i*b.Cols + j })
+	e.binary(dst, op, a, b, func(i, j int) int {
+		return i*b.Cols + j
+	})
 }
 
-func (e *engine) BinaryRow(dst *tensor.Tensor, op backend.BinaryOp, a, row *tensor.Tensor) {
+func (e *engine) BinaryRow(
+	dst *tensor.Tensor, op backend.BinaryOp, a, row *tensor.Tensor,
+) {
 	backend.CheckRow("backend: "+op.String()+"Row", dst, a, row)
 	e.binary(dst, op, a, row, func(_, j int) int { return j })
 }
 
-func (e *engine) BinaryCol(dst *tensor.Tensor, op backend.BinaryOp, a, col *tensor.Tensor) {
+func (e *engine) BinaryCol(
+	dst *tensor.Tensor, op backend.BinaryOp, a, col *tensor.Tensor,
+) {
 	backend.CheckCol("backend: "+op.String()+"Col", dst, a, col)
 	e.binary(dst, op, a, col, func(i, _ int) int { return i })
 }
 
-func (e *engine) BinaryScalar(dst *tensor.Tensor, op backend.BinaryOp, a, s *tensor.Tensor) {
+func (e *engine) BinaryScalar(
+	dst *tensor.Tensor, op backend.BinaryOp, a, s *tensor.Tensor,
+) {
 	backend.CheckScalar("backend: "+op.String()+"Scalar", dst, a, s)
 	e.binary(dst, op, a, s, func(_, _ int) int { return 0 })
 }
 
 // binary sets dst_ij = op(a_ij, b[index(i, j)]).
 func (e *engine) binary(
-	dst *tensor.Tensor, op backend.BinaryOp, a, b *tensor.Tensor, index func(i, j int) int,
+	dst *tensor.Tensor,
+	op backend.BinaryOp,
+	a, b *tensor.Tensor,
+	index func(i, j int) int,
 ) {
 	d := e.data(op.String(), dst)
 	x := e.data(op.String(), a)
@@ -354,7 +397,9 @@ func binary(op backend.BinaryOp, a, b float64) float64 {
 	panic(fmt.Sprintf("backend ref: no binary function %d", op))
 }
 
-func (e *engine) Affine(dst *tensor.Tensor, alpha float64, a *tensor.Tensor, c float64) {
+func (e *engine) Affine(
+	dst *tensor.Tensor, alpha float64, a *tensor.Tensor, c float64,
+) {
 	backend.CheckSame("backend: Affine", dst, a)
 	d := e.data("Affine", dst)
 	x := e.data("Affine", a)
@@ -363,7 +408,13 @@ func (e *engine) Affine(dst *tensor.Tensor, alpha float64, a *tensor.Tensor, c f
 	}
 }
 
-func (e *engine) Axpby(dst *tensor.Tensor, alpha float64, a *tensor.Tensor, beta float64, b *tensor.Tensor) {
+func (e *engine) Axpby(
+	dst *tensor.Tensor,
+	alpha float64,
+	a *tensor.Tensor,
+	beta float64,
+	b *tensor.Tensor,
+) {
 	backend.CheckSame("backend: Axpby", dst, a, b)
 	d := e.data("Axpby", dst)
 	x := e.data("Axpby", a)
@@ -373,7 +424,9 @@ func (e *engine) Axpby(dst *tensor.Tensor, alpha float64, a *tensor.Tensor, beta
 	}
 }
 
-func (e *engine) ReduceRows(dst *tensor.Tensor, op backend.RowOp, a *tensor.Tensor) {
+func (e *engine) ReduceRows(
+	dst *tensor.Tensor, op backend.RowOp, a *tensor.Tensor,
+) {
 	backend.CheckReduceRows("backend: "+op.String(), dst, a)
 	apart(op.String(), dst, a)
 	d := e.data(op.String(), dst)
@@ -439,7 +492,9 @@ func (e *engine) Dot(dst, a, b *tensor.Tensor) {
 	}
 }
 
-func (e *engine) SegmentSum(dst *tensor.Tensor, ptr *backend.Indices, x *tensor.Tensor) {
+func (e *engine) SegmentSum(
+	dst *tensor.Tensor, ptr *backend.Indices, x *tensor.Tensor,
+) {
 	backend.CheckSegments("backend: SegmentSum", dst, ptr, x)
 	apart("SegmentSum", dst, x)
 	d := e.data("SegmentSum", dst)
@@ -456,7 +511,9 @@ func (e *engine) SegmentSum(dst *tensor.Tensor, ptr *backend.Indices, x *tensor.
 	}
 }
 
-func (e *engine) SegmentExpand(dst *tensor.Tensor, ptr *backend.Indices, x *tensor.Tensor) {
+func (e *engine) SegmentExpand(
+	dst *tensor.Tensor, ptr *backend.Indices, x *tensor.Tensor,
+) {
 	backend.CheckSegments("backend: SegmentExpand", x, ptr, dst)
 	apart("SegmentExpand", dst, x)
 	d := e.data("SegmentExpand", dst)
@@ -473,14 +530,20 @@ func (e *engine) SegmentExpand(dst *tensor.Tensor, ptr *backend.Indices, x *tens
 }
 
 func (e *engine) Gemm(
-	dst *tensor.Tensor, transA, transB bool, alpha float64, a, b *tensor.Tensor, beta float64,
+	dst *tensor.Tensor,
+	transA, transB bool,
+	alpha float64,
+	a, b *tensor.Tensor,
+	beta float64,
 ) {
 	m, n, k := backend.CheckGemm(dst, transA, transB, a, b)
 	apart("Gemm", dst, a, b)
 	d := e.data("Gemm", dst)
 	x := e.data("Gemm", a)
 	y := e.data("Gemm", b)
-	element := func(x []float64, t *tensor.Tensor, trans bool, i, j int) float64 {
+	element := func(
+		x []float64, t *tensor.Tensor, trans bool, i, j int,
+	) float64 {
 		if trans {
 			i, j = j, i
 		}
@@ -501,7 +564,9 @@ func (e *engine) Gemm(
 	}
 }
 
-func (e *engine) SpMM(dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, self float64) {
+func (e *engine) SpMM(
+	dst *tensor.Tensor, a *backend.CSR, x *tensor.Tensor, self float64,
+) {
 	backend.CheckSpMM(dst, a, x, self)
 	apart("SpMM", dst, x, a.Val)
 	d := e.data("SpMM", dst)
@@ -547,7 +612,9 @@ func (e *engine) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
 			upper = append(upper, i*s.Cols+j)
 		}
 	}
-	slices.SortFunc(upper, func(i, j int) int { return cmp.Or(cmp.Compare(x[i], x[j]), i-j) })
+	slices.SortFunc(upper, func(i, j int) int {
+		return cmp.Or(cmp.Compare(x[i], x[j]), i-j)
+	})
 	// Interpolate between two neighbours.
 	fill(w, 0)
 	value[0] = 0
@@ -563,7 +630,9 @@ func (e *engine) UpperPercentile(theta, weights, s *tensor.Tensor, p float64) {
 	}
 }
 
-func (e *engine) DropoutMask(dst *tensor.Tensor, keep float64, seed uint64, step *tensor.Tensor) {
+func (e *engine) DropoutMask(
+	dst *tensor.Tensor, keep float64, seed uint64, step *tensor.Tensor,
+) {
 	backend.CheckDropout(dst, keep, step)
 	apart("DropoutMask", dst, step)
 	d := e.data("DropoutMask", dst)
@@ -576,7 +645,9 @@ func (e *engine) DropoutMask(dst *tensor.Tensor, keep float64, seed uint64, step
 	}
 }
 
-func (e *engine) Adam(p, g, m, v, rate, step *tensor.Tensor, c backend.AdamConfig) {
+func (e *engine) Adam(
+	p, g, m, v, rate, step *tensor.Tensor, c backend.AdamConfig,
+) {
 	backend.CheckAdam(p, g, m, v, rate, step)
 	apart("Adam", p, g, m, v, rate, step)
 	apart("Adam", m, g, v, rate, step)

@@ -44,7 +44,9 @@ type Floor struct {
 
 // Floor returns the floor of one call out of several, which together did the work w.
 // Each took the given number of milliseconds.
-func (r Rates) Floor(w backend.Work, calls int, replayed bool, took float64) *Floor {
+func (r Rates) Floor(
+	w backend.Work, calls int, replayed bool, took float64,
+) *Floor {
 	n := float64(calls)
 	launch := r.Launch
 	if replayed {
@@ -78,7 +80,9 @@ type Clock struct {
 }
 
 // NewClock returns a clock for an engine. The caller closes it.
-func NewClock(be backend.Backend) *Clock { return &Clock{be, be.Alloc(1, 1)} }
+func NewClock(be backend.Backend) *Clock {
+	return &Clock{be, be.Alloc(1, 1)}
+}
 
 // Close frees the clock's memory on the device.
 func (c *Clock) Close() { c.be.Free(c.probe) }
@@ -101,7 +105,8 @@ func (c *Clock) Time(call func()) float64 {
 			call()
 		}
 		c.wait()
-		if took := float64(time.Since(start)) / float64(time.Millisecond); took > 30 {
+		took := float64(time.Since(start)) / float64(time.Millisecond)
+		if took > 30 {
 			return took / float64(n)
 		}
 	}
@@ -152,22 +157,27 @@ func Measure(be backend.Backend) (Rates, error) {
 	defer c.Close()
 	bytes := be.Precision().Bytes()
 	var r Rates
-	r.Bytes = c.rate([]int{1 << 14, 1 << 18, 1 << 22, 1 << 26}, func(n int) job {
-		x := be.Alloc(n, 1)
-		y := be.Alloc(n, 1)
-		be.Fill(x, 0.5)
-		return job{
-			call:    func() { be.CopyBlock(y, 0, 0, x, 0, 0, n, 1) },
-			amount:  float64(2 * n * bytes),
-			tensors: []*tensor.Tensor{x, y},
-		}
-	})
+	r.Bytes = c.rate([]int{1 << 14, 1 << 18, 1 << 22, 1 << 26},
+		func(n int) job {
+			x := be.Alloc(n, 1)
+			y := be.Alloc(n, 1)
+			be.Fill(x, 0.5)
+			return job{
+				call: func() {
+					be.CopyBlock(y, 0, 0, x, 0, 0, n, 1)
+				},
+				amount:  float64(2 * n * bytes),
+				tensors: []*tensor.Tensor{x, y},
+			}
+		})
 	r.Flops = c.rate([]int{128, 512, 2048, 4096}, func(n int) job {
 		x := randomMatrix(be, n, n)
 		y := randomMatrix(be, n, n)
 		z := be.Alloc(n, n)
 		return job{
-			call:    func() { be.Gemm(z, false, false, 1, x, y, 0) },
+			call: func() {
+				be.Gemm(z, false, false, 1, x, y, 0)
+			},
 			amount:  2 * float64(n) * float64(n) * float64(n),
 			tensors: []*tensor.Tensor{x, y, z},
 		}

@@ -44,7 +44,13 @@ var (
 // dimension is negative, if a leading dimension is less than a row, or if a
 // slice is too short.
 func (BLAS) Sgemm(
-	tA, tB blas.Transpose, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int,
+	tA, tB blas.Transpose,
+	m, n, k int,
+	alpha float32,
+	a []float32,
+	lda int,
+	b []float32,
+	ldb int,
 	beta float32, c []float32, ldc int,
 ) {
 	if !checkGemm(tA, tB, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) {
@@ -52,15 +58,21 @@ func (BLAS) Sgemm(
 	}
 	ws := pool32.Get().(*workspace[float32])
 	gemm(
-		ws, tiles32(), tA != blas.NoTrans, tB != blas.NoTrans, m, n, k, alpha, a, lda, b, ldb, beta,
-		c, ldc,
+		ws, tiles32(), tA != blas.NoTrans, tB != blas.NoTrans,
+		m, n, k, alpha, a, lda, b, ldb, beta, c, ldc,
 	)
 	pool32.Put(ws)
 }
 
 // Dgemm is [BLAS.Sgemm] for float64.
 func (BLAS) Dgemm(
-	tA, tB blas.Transpose, m, n, k int, alpha float64, a []float64, lda int, b []float64, ldb int,
+	tA, tB blas.Transpose,
+	m, n, k int,
+	alpha float64,
+	a []float64,
+	lda int,
+	b []float64,
+	ldb int,
 	beta float64, c []float64, ldc int,
 ) {
 	if !checkGemm(tA, tB, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) {
@@ -68,8 +80,8 @@ func (BLAS) Dgemm(
 	}
 	ws := pool64.Get().(*workspace[float64])
 	gemm(
-		ws, tiles64(), tA != blas.NoTrans, tB != blas.NoTrans, m, n, k, alpha, a, lda, b, ldb, beta,
-		c, ldc,
+		ws, tiles64(), tA != blas.NoTrans, tB != blas.NoTrans,
+		m, n, k, alpha, a, lda, b, ldb, beta, c, ldc,
 	)
 	pool64.Put(ws)
 }

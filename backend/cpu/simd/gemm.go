@@ -82,8 +82,12 @@ type workspace[T Float] struct {
 }
 
 var (
-	pool32 = sync.Pool{New: func() any { return new(workspace[float32]) }}
-	pool64 = sync.Pool{New: func() any { return new(workspace[float64]) }}
+	pool32 = sync.Pool{New: func() any {
+		return new(workspace[float32])
+	}}
+	pool64 = sync.Pool{New: func() any {
+		return new(workspace[float64])
+	}}
 )
 
 // grow returns a slice of n elements, buf if it is long enough.
@@ -104,10 +108,14 @@ func splitRows(m, mr int) rowSplit {
 }
 
 // first returns the first row of tile t.
-func (s rowSplit) first(t int) int { return t*s.h + min(t, s.tall) }
+func (s rowSplit) first(t int) int {
+	return t*s.h + min(t, s.tall)
+}
 
 // maxRows returns the height of the tallest tile.
-func (s rowSplit) maxRows() int { return s.h + min(1, s.tall) }
+func (s rowSplit) maxRows() int {
+	return s.h + min(1, s.tall)
+}
 
 // run returns the height of tile t, and the end of the run of tiles of that height
 // that starts at t; the run stops before tile stop.
@@ -124,7 +132,14 @@ func (s rowSplit) run(t, stop int) (rows, end int) {
 // restarted at every block of K, whose length depends on n and k only. With kernels
 // for pairs, lengths of sums (kc, kb) and packed blocks count pairs.
 func gemm[T Float](
-	ws *workspace[T], ts *tileSet, tA, tB bool, m, n, k int, alpha T, a []T, lda int, b []T,
+	ws *workspace[T],
+	ts *tileSet,
+	tA, tB bool,
+	m, n, k int,
+	alpha T,
+	a []T,
+	lda int,
+	b []T,
 	ldb int, beta T, c []T, ldc int,
 ) {
 	x := product[T]{
@@ -249,11 +264,17 @@ func (x *product[T]) packB() {
 	panels := (x.packed + x.width - 1) / x.width
 	x.ws.b = grow(x.ws.b, panels*x.width*x.kb)
 	if ts.pairs != nil {
-		packPairsB(ts.pairs, x.ws, x.tB, x.b, x.ldb, x.k0, x.j0, x.terms, x.nb, x.width, ts.lanes)
+		packPairsB(
+			ts.pairs, x.ws, x.tB, x.b, x.ldb, x.k0,
+			x.j0, x.terms, x.nb, x.width, ts.lanes,
+		)
 		return
 	}
 	first := x.j0 + x.nb - x.packed
-	packB(x.ws.b, x.tB, x.b, x.ldb, x.k0, first, x.kb, x.packed, x.width, ts.lanes)
+	packB(
+		x.ws.b, x.tB, x.b, x.ldb, x.k0, first,
+		x.kb, x.packed, x.width, ts.lanes,
+	)
 }
 
 // blockA is what the kernels read of op(A), through the steps rs and cs from row to row
@@ -270,7 +291,8 @@ func (x *product[T]) blockA(t0, t1 int) blockA[T] {
 	if x.ts.pairs != nil {
 		first := x.split.first(t0)
 		pairs, rs, cs := packPairsA(
-			x.ts.pairs, x.ws, x.tA, x.a, x.lda, first, x.split.first(t1), x.k0, x.terms,
+			x.ts.pairs, x.ws, x.tA, x.a, x.lda,
+			first, x.split.first(t1), x.k0, x.terms,
 		)
 		return blockA[T]{
 			data: pairs,
@@ -354,7 +376,8 @@ func runPartial(p *gemmArgs, kern func(*gemmArgs), rows, width, cols int) {
 	row := func(r int) (buf, c0 []byte) {
 		tile := unsafe.Add(unsafe.Pointer(&p.buf), r*width)
 		dst := unsafe.Add(c, uintptr(r)*ldc)
-		return unsafe.Slice((*byte)(tile), cols), unsafe.Slice((*byte)(dst), cols)
+		return unsafe.Slice((*byte)(tile), cols),
+			unsafe.Slice((*byte)(dst), cols)
 	}
 	for n := p.tiles; n > 0; n-- {
 		if p.mode == gemmUpdate {
@@ -384,7 +407,9 @@ func runPartial(p *gemmArgs, kern func(*gemmArgs), rows, width, cols int) {
 // packB copies rows k0..k0+kb and columns j0..j0+nb of op(B) into panels of
 // width columns, one panel after the other, each with kb rows. The last panel is
 // rounded up to whole vectors and filled with zeros.
-func packB[T Float](dst []T, tB bool, b []T, ldb, k0, j0, kb, nb, width, lanes int) {
+func packB[T Float](
+	dst []T, tB bool, b []T, ldb, k0, j0, kb, nb, width, lanes int,
+) {
 	for j := 0; j < nb; j += width {
 		w := min(width, nb-j)
 		wp := (w + lanes - 1) / lanes * lanes
@@ -421,7 +446,9 @@ func Transpose[T Float](dst []T, ldd int, src []T, lds, rows, n int) {
 // transposeInto sets dst[k·ldd+r] = src[r·lds+k] for r < rows, k < n. With spill
 // it may write up to 7 elements more after each row of dst. Later rows and earlier
 // groups of 8 then overwrite all of them but those after the end.
-func transposeInto[T Float](dst []T, ldd int, src []T, lds, rows, n int, spill bool) {
+func transposeInto[T Float](
+	dst []T, ldd int, src []T, lds, rows, n int, spill bool,
+) {
 	done := 0 // rows whose columns k < n8 the assembly has transposed
 	n8 := n &^ 7
 	if fast[T]() && n8 > 0 {
@@ -455,7 +482,9 @@ const tilePad = 16
 
 // packTiles copies tiles t0..t1 of op(A), columns k0..k0+kb, into dst: the kb columns
 // of a tile one after the other, then tilePad elements.
-func packTiles[T Float](dst, a []T, rsA, csA int, split rowSplit, t0, t1, k0, kb int) {
+func packTiles[T Float](
+	dst, a []T, rsA, csA int, split rowSplit, t0, t1, k0, kb int,
+) {
 	for t := t0; t < t1; t++ {
 		rows, _ := split.run(t, t1)
 		src := a[split.first(t)*rsA+k0*csA:]

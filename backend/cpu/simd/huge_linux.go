@@ -17,6 +17,8 @@ func HugePages(v []float32) {
 		return
 	}
 	v = v[skip:]
-	memory := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v))
+	memory := unsafe.Slice(
+		(*byte)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v),
+	)
 	_ = syscall.Madvise(memory, syscall.MADV_HUGEPAGE) // only advice: without it v is slower
 }

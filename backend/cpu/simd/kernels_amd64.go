@@ -35,8 +35,12 @@ var (
 	}
 )
 
-func tiles32() *tileSet { return [...]*tileSet{goTiles32, avx2Tiles32, avx512Tiles32}[level] }
-func tiles64() *tileSet { return [...]*tileSet{goTiles64, avx2Tiles64, avx512Tiles64}[level] }
+func tiles32() *tileSet {
+	return [...]*tileSet{goTiles32, avx2Tiles32, avx512Tiles32}[level]
+}
+func tiles64() *tileSet {
+	return [...]*tileSet{goTiles64, avx2Tiles64, avx512Tiles64}[level]
+}
 
 // tilesBF16 is nil on a processor without AVX512_BF16. Its numbers are pairs.
 var tilesBF16 = func() *tileSet {

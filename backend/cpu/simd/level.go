@@ -31,7 +31,9 @@ var (
 	levelErr  error
 )
 
-func init() { level, levelErr = choose(os.Getenv(EnvVar), available) }
+func init() {
+	level, levelErr = choose(os.Getenv(EnvVar), available)
+}
 
 // choose returns the instruction set that a value of EnvVar asks for. If it is
 // not available, or there is none of that name, it returns the best one and an
@@ -46,12 +48,17 @@ func choose(want string, available []ISA) (ISA, error) {
 			continue
 		}
 		if !slices.Contains(available, ISA(i)) {
-			return best, fmt.Errorf("simd: %s=%s: this machine or build has only %v",
-				EnvVar, want, available)
+			return best, fmt.Errorf(
+				"simd: %s=%s: this machine or build has only %v",
+				EnvVar,
+				want,
+				available,
+			)
 		}
 		return ISA(i), nil
 	}
-	return best, fmt.Errorf("simd: %s=%s: want one of %v", EnvVar, want, isaNames)
+	return best, fmt.Errorf("simd: %s=%s: want one of %v",
+		EnvVar, want, isaNames)
 }
 
 // Level returns the instruction set in use.

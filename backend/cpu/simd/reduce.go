@@ -111,7 +111,9 @@ func ExpSum[T Float](dst []T, alpha T, a []T, c T) T {
 			if dst == nil {
 				return T(expSumOnly(float32(alpha), float32(c), at(a, i), n))
 			}
-			return T(expSum(float32(alpha), float32(c), at(dst, i), at(a, i), n))
+			return T(expSum(
+				float32(alpha), float32(c), at(dst, i), at(a, i), n,
+			))
 		}
 		var s [lanes]T
 		for k, x := range a[i : i+n] {

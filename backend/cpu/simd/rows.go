@@ -31,7 +31,9 @@ func eachBlock(rows, cols int, f func(i, j, rows, cols int)) {
 type rowKernel func(dst, a, b *float32, rows, cols int)
 
 // byRow computes dst_ij = f(a_ij, row_j), by asm where it can.
-func byRow[T Float](op string, dst, a, row []T, asm rowKernel, f func(a, b T) T) {
+func byRow[T Float](
+	op string, dst, a, row []T, asm rowKernel, f func(a, b T) T,
+) {
 	rows := rowsOf(op, len(dst), len(row))
 	if inBlocks(op, dst, a, row, rows, len(row), false, asm) {
 		return
@@ -46,7 +48,9 @@ func byRow[T Float](op string, dst, a, row []T, asm rowKernel, f func(a, b T) T)
 }
 
 // byCol computes dst_ij = f(a_ij, col_i), by asm where it can.
-func byCol[T Float](op string, dst, a, col []T, asm rowKernel, f func(a, b T) T) {
+func byCol[T Float](
+	op string, dst, a, col []T, asm rowKernel, f func(a, b T) T,
+) {
 	cols := rowsOf(op, len(dst), len(col))
 	if inBlocks(op, dst, a, col, len(col), cols, true, asm) {
 		return
@@ -60,7 +64,9 @@ func byCol[T Float](op string, dst, a, col []T, asm rowKernel, f func(a, b T) T)
 
 // inBlocks runs asm in blocks of rows for a row b, or a column, and returns true, or
 // returns false if the caller must loop.
-func inBlocks[T Float](op string, dst, a, b []T, rows, cols int, column bool, asm rowKernel) bool {
+func inBlocks[T Float](
+	op string, dst, a, b []T, rows, cols int, column bool, asm rowKernel,
+) bool {
 	if len(a) != len(dst) {
 		badLength(op, "dst and a equal", len(dst), len(a))
 	}
@@ -169,9 +175,13 @@ func AffineRow[T Float](dst, a, scale, shift []T) {
 // input. It panics unless p, q and r are equally long and dst, a and b are
 // equally long and whole rows.
 func CombineRow[T Float](dst, a, p, b, q, r []T) {
-	if len(a) != len(dst) || len(b) != len(dst) || len(p) != len(r) || len(q) != len(r) {
+	if len(a) != len(dst) || len(b) != len(dst) || len(p) != len(r) ||
+		len(q) != len(r) {
 		const want = "dst, a and b equal, p, q and r equal"
-		badLength("CombineRow", want, len(dst), len(a), len(b), len(p), len(q), len(r))
+		badLength(
+			"CombineRow", want, len(dst), len(a),
+			len(b), len(p), len(q), len(r),
+		)
 	}
 	cols := len(p)
 	rows := rowsOf("CombineRow", len(dst), cols)
@@ -181,7 +191,10 @@ func CombineRow[T Float](dst, a, p, b, q, r []T) {
 	if fast[T]() {
 		eachBlock(rows, cols, func(i, j, n, c int) {
 			k := i*cols + j
-			combineRow(at(dst, k), at(a, k), at(b, k), at(p, j), at(q, j), at(r, j), n, c)
+			combineRow(
+				at(dst, k), at(a, k), at(b, k),
+				at(p, j), at(q, j), at(r, j), n, c,
+			)
 		})
 		return
 	}

@@ -20,9 +20,13 @@ type smoArgs struct {
 // sequential minimal optimisation: mask is 0 where a variable may be chosen next
 // and -Inf elsewhere. Every operation is rounded in the same way on all machines. It
 // panics if the lengths differ.
-func SubtractArgmax(f, mask []float64, ka, kb []float32, a, b float64) (best float64, index int) {
+func SubtractArgmax(
+	f, mask []float64, ka, kb []float32, a, b float64,
+) (best float64, index int) {
 	if len(mask) != len(f) || len(ka) != len(f) || len(kb) != len(f) {
-		badLength("SubtractArgmax", "all equal", len(f), len(mask), len(ka), len(kb))
+		badLength(
+			"SubtractArgmax", "all equal", len(f), len(mask), len(ka), len(kb),
+		)
 	}
 	best = -math.MaxFloat64
 	index = -1
@@ -84,7 +88,8 @@ func ArgmaxGain(f, mask []float64, k []float32, top, tiny float64) int {
 	for t := whole; t < len(f); t++ {
 		if gap := top - f[t]; gap > 0 {
 			// The factor 2 rounds nothing, fused or not.
-			if gain := gap * gap / max(mask[t]-2*float64(k[t]), tiny); gain >= best {
+			gain := gap * gap / max(mask[t]-2*float64(k[t]), tiny)
+			if gain >= best {
 				best = gain
 				index = t
 			}
@@ -154,10 +159,13 @@ func ExpScaled(v []float64, single []float32, s float64) {
 			n := int64(math.Float64bits(m)) - int64(magicBits)
 			k := m - magic
 			r := x - float64(k*hi) - float64(k*lo)
-			terms := 0.5 + float64(r*(1.0/6+float64(r*(1.0/24+float64(r*(1.0/120))))))
+			terms := 0.5 +
+				float64(r*(1.0/6+float64(r*(1.0/24+float64(r*(1.0/120))))))
 			p := r + float64(float64(r*r)*terms)
 			t := exp2Table[n&127]
-			e = math.Float64frombits(math.Float64bits(t+float64(t*p)) + uint64(n>>7)<<52)
+			e = math.Float64frombits(
+				math.Float64bits(t+float64(t*p)) + uint64(n>>7)<<52,
+			)
 		}
 		v[whole+i] = e
 		single[whole+i] = float32(e)
@@ -179,7 +187,9 @@ var (
 // every sum is in the order of k. It panics if the matrix has another size.
 func SquaredDistances(dst *[16]float64, columns, x []float64) {
 	if len(columns) != 16*len(x) {
-		badLength("SquaredDistances", "16 times the second", len(columns), len(x))
+		badLength(
+			"SquaredDistances", "16 times the second", len(columns), len(x),
+		)
 	}
 	if smoLanes() > 0 && len(x) > 0 {
 		smoSquares(&smoArgs{

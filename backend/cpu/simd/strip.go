@@ -21,7 +21,9 @@ type stripArgs struct {
 	part          [2]int32 // for ptr, if it is a part of one row
 }
 
-var stripPool = sync.Pool{New: func() any { return new(stripArgs) }}
+var stripPool = sync.Pool{New: func() any {
+	return new(stripArgs)
+}}
 
 // The families of strip kernels.
 const (
@@ -153,7 +155,8 @@ func ColSquares[T Float](dst, x, mean []T) {
 func checkIndices(op string, idx []int32, n int) {
 	for i, v := range idx {
 		if uint64(v) >= uint64(n) { // a negative index is a large number
-			panic(fmt.Sprintf("simd: %s: index %d is %d, want 0 to %d", op, i, v, n-1))
+			panic(fmt.Sprintf("simd: %s: index %d is %d, want 0 to %d",
+				op, i, v, n-1))
 		}
 	}
 }
@@ -164,11 +167,15 @@ func checkRising(op string, ptr []int32, n int) {
 	lo := ptr[0]
 	hi := ptr[len(ptr)-1]
 	if lo < 0 || hi < lo || int(hi) > n {
-		panic(fmt.Sprintf("simd: %s: ptr runs from %d to %d, want 0 to at most %d", op, lo, hi, n))
+		panic(fmt.Sprintf(
+			"simd: %s: ptr runs from %d to %d, want 0 to at most %d",
+			op, lo, hi, n,
+		))
 	}
 	for i, v := range ptr {
 		if v < lo || v > hi {
-			panic(fmt.Sprintf("simd: %s: ptr[%d] is %d, outside %d to %d", op, i, v, lo, hi))
+			panic(fmt.Sprintf("simd: %s: ptr[%d] is %d, outside %d to %d",
+				op, i, v, lo, hi))
 		}
 	}
 }
@@ -185,13 +192,21 @@ func checkRising(op string, ptr []int32, n int) {
 //
 // SpMM panics if dst or x is not whole rows, if a row is missing, if ptr or adj
 // point outside, or if val is neither nil nor as long as adj.
-func SpMM[T Float](dst []T, cols, lo, hi int, ptr, adj []int32, val []T, x []T, self T) {
+func SpMM[T Float](
+	dst []T, cols, lo, hi int, ptr, adj []int32, val []T, x []T, self T,
+) {
 	rows := rowsOf("SpMM", len(dst), cols)
 	n := rowsOf("SpMM", len(x), cols)
 	outside := lo < 0 || hi < lo || hi > rows
 	if outside || hi >= len(ptr) && hi > lo || self != 0 && hi > n {
-		panic(fmt.Sprintf("simd: SpMM: rows %d to %d: dst has %d rows, x %d, ptr %d entries",
-			lo, hi, rows, n, len(ptr)))
+		panic(fmt.Sprintf(
+			"simd: SpMM: rows %d to %d: dst has %d rows, x %d, ptr %d entries",
+			lo,
+			hi,
+			rows,
+			n,
+			len(ptr),
+		))
 	}
 	if val != nil && len(val) != len(adj) {
 		badLength("SpMM", "val and adj equal", len(val), len(adj))
@@ -231,7 +246,9 @@ func SpMM[T Float](dst []T, cols, lo, hi int, ptr, adj []int32, val []T, x []T, 
 }
 
 // spmm is SpMM in assembly, for checked arguments, in calls that are short enough.
-func spmm[T Float](dst []T, cols, lo, hi int, ptr, adj []int32, val []T, x []T, self T) {
+func spmm[T Float](
+	dst []T, cols, lo, hi int, ptr, adj []int32, val []T, x []T, self T,
+) {
 	p := stripPool.Get().(*stripArgs)
 	family := stripSpMM
 	p.ldd = uintptr(4 * cols)
@@ -288,7 +305,9 @@ func spmm[T Float](dst []T, cols, lo, hi int, ptr, adj []int32, val []T, x []T, 
 // unless dst has len(idx) rows, src is whole rows, and src has every row of idx.
 func GatherRows[T Float](dst, src []T, cols int, idx []int32) {
 	if len(dst) != len(idx)*cols {
-		badLength("GatherRows", "dst of len(idx) rows", len(dst), len(idx), cols)
+		badLength(
+			"GatherRows", "dst of len(idx) rows", len(dst), len(idx), cols,
+		)
 	}
 	checkIndices("GatherRows", idx, rowsOf("GatherRows", len(src), cols))
 	for k, i := range idx {

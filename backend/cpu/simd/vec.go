@@ -27,7 +27,9 @@ func badLength(op string, want string, lens ...int) {
 
 // inChunks runs asm over dst and a in chunks and returns true, or returns false if the
 // caller must loop.
-func inChunks[T Float](op string, dst, a []T, asm func(dst, a *float32, n int)) bool {
+func inChunks[T Float](
+	op string, dst, a []T, asm func(dst, a *float32, n int),
+) bool {
 	if len(a) != len(dst) {
 		badLength(op, "both equal", len(dst), len(a))
 	}
@@ -41,7 +43,9 @@ func inChunks[T Float](op string, dst, a []T, asm func(dst, a *float32, n int)) 
 }
 
 // unary sets dst_i = plain(a_i), by asm where it can.
-func unary[T Float](op string, dst, a []T, asm func(dst, a *float32, n int), plain func(T) T) {
+func unary[T Float](
+	op string, dst, a []T, asm func(dst, a *float32, n int), plain func(T) T,
+) {
 	if inChunks(op, dst, a, asm) {
 		return
 	}
@@ -51,7 +55,9 @@ func unary[T Float](op string, dst, a []T, asm func(dst, a *float32, n int), pla
 }
 
 // binary is inChunks for two inputs.
-func binary[T Float](op string, dst, a, b []T, asm func(dst, a, b *float32, n int)) bool {
+func binary[T Float](
+	op string, dst, a, b []T, asm func(dst, a, b *float32, n int),
+) bool {
 	if len(a) != len(dst) || len(b) != len(dst) {
 		badLength(op, "dst, a and b equal", len(dst), len(a), len(b))
 	}
@@ -67,7 +73,9 @@ func binary[T Float](op string, dst, a, b []T, asm func(dst, a, b *float32, n in
 // Axpy computes y_i += alpha·x_i with one rounding. It panics if the lengths
 // differ.
 func Axpy[T Float](alpha T, x, y []T) {
-	asm := func(y, x *float32, n int) { axpy(float32(alpha), y, x, n) }
+	asm := func(y, x *float32, n int) {
+		axpy(float32(alpha), y, x, n)
+	}
 	if inChunks("Axpy", y, x, asm) {
 		return
 	}
@@ -279,7 +287,8 @@ func Sigmoid[T Float](dst, a []T) {
 // of float32 is below 3e-7. It panics if the lengths differ.
 func Softplus[T Float](dst, a []T) {
 	unary("Softplus", dst, a, softplus, func(x T) T {
-		return T(math.Max(float64(x), 0) + math.Log1p(math.Exp(-math.Abs(float64(x)))))
+		return T(math.Max(float64(x), 0) +
+			math.Log1p(math.Exp(-math.Abs(float64(x)))))
 	})
 }
 
@@ -326,9 +335,9 @@ func Adam[T Float](p, g, m, v []T, c AdamStep) {
 	if fast[T]() {
 		for i := 0; i < n; i += chunk {
 			adam(
-				float32(decay), float32(beta1), float32(gain1), float32(beta2), float32(gain2),
-				float32(root2), float32(eps), float32(step), at(p, i), at(m, i), at(v, i), at(g, i),
-				min(chunk, n-i),
+				float32(decay), float32(beta1), float32(gain1), float32(beta2),
+				float32(gain2), float32(root2), float32(eps), float32(step),
+				at(p, i), at(m, i), at(v, i), at(g, i), min(chunk, n-i),
 			)
 		}
 		return

@@ -33,13 +33,22 @@ func SetOrder(o uint32) { order.Store(o) }
 // parameter is a word of params, as a driver's launch would read it. Addresses are
 // the process's own, outside Go's heap. It returns an error for faults on any
 // device; emulate.h lists them.
-func Emulate(p tensor.Precision, name string, grid, block [3]uint32, shared uint32, params []uint64) error {
+func Emulate(
+	p tensor.Precision,
+	name string,
+	grid, block [3]uint32,
+	shared uint32,
+	params []uint64,
+) error {
 	message := make([]byte, 512)
 	kernel := append([]byte(name), 0)
-	status := C.emu_launch(C.int(p.Bytes()), (*C.char)(unsafe.Pointer(&kernel[0])),
-		(*C.uint)(unsafe.Pointer(&grid)), (*C.uint)(unsafe.Pointer(&block)), C.uint(shared),
-		(*C.uint64_t)(unsafe.SliceData(params)), C.size_t(len(params)), C.uint(order.Load()),
-		(*C.char)(unsafe.Pointer(&message[0])), C.size_t(len(message)))
+	status := C.emu_launch(
+		C.int(p.Bytes()), (*C.char)(unsafe.Pointer(&kernel[0])),
+		(*C.uint)(unsafe.Pointer(&grid)), (*C.uint)(unsafe.Pointer(&block)),
+		C.uint(shared), (*C.uint64_t)(unsafe.SliceData(params)),
+		C.size_t(len(params)), C.uint(order.Load()),
+		(*C.char)(unsafe.Pointer(&message[0])), C.size_t(len(message)),
+	)
 	if status != 0 {
 		return errors.New(C.GoString((*C.char)(unsafe.Pointer(&message[0]))))
 	}

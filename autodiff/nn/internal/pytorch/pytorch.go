@@ -55,7 +55,8 @@ var storages = map[string]struct {
 
 // Begins reports whether a file that begins so is one of PyTorch's.
 func Begins(head []byte) bool {
-	return bytes.HasPrefix(head, []byte(zipMagic)) || bytes.HasPrefix(head, []byte(legacyMagic[:4]))
+	return bytes.HasPrefix(head, []byte(zipMagic)) ||
+		bytes.HasPrefix(head, []byte(legacyMagic[:4]))
 }
 
 // Read reads the tensors of a state_dict from a file of size bytes, in their order. It
@@ -121,7 +122,10 @@ func readZip(r io.ReaderAt, size int64) ([]Tensor, error) {
 	dir := ""
 	for _, f := range z.File {
 		if f.Method != zip.Store { // which also bounds what is read by what is there
-			return nil, fmt.Errorf("%.80q is compressed, which torch.save never does", f.Name)
+			return nil, fmt.Errorf(
+				"%.80q is compressed, which torch.save never does",
+				f.Name,
+			)
 		}
 		files[f.Name] = f
 		if path.Base(f.Name) == "data.pkl" {
@@ -131,7 +135,8 @@ func readZip(r io.ReaderAt, size int64) ([]Tensor, error) {
 	read := func(name string) ([]byte, error) {
 		f := files[path.Join(dir, name)]
 		if f == nil {
-			return nil, fmt.Errorf("the archive has no %.80q", path.Join(dir, name))
+			return nil, fmt.Errorf("the archive has no %.80q",
+				path.Join(dir, name))
 		}
 		file, err := f.Open()
 		if err != nil {
@@ -141,11 +146,17 @@ func readZip(r io.ReaderAt, size int64) ([]Tensor, error) {
 		return io.ReadAll(file)
 	}
 	if files[path.Join(dir, "constants.pkl")] != nil {
-		return nil, errors.New("it is a TorchScript module; save the state_dict")
+		return nil, errors.New(
+			"it is a TorchScript module; save the state_dict",
+		)
 	}
 	if files[path.Join(dir, "byteorder")] != nil {
-		if order, err := read("byteorder"); err != nil || string(order) != "little" {
-			return nil, fmt.Errorf("its numbers are %.80q-endian (%v); want little", order, err)
+		if order, err := read("byteorder"); err != nil ||
+			string(order) != "little" {
+			return nil, fmt.Errorf(
+				"its numbers are %.80q-endian (%v); want little",
+				order, err,
+			)
 		}
 	}
 	p, err := read("data.pkl")
@@ -159,7 +170,9 @@ func readZip(r io.ReaderAt, size int64) ([]Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return stateDict(top, size, func(s *storage) ([]byte, error) { return read("data/" + s.key) })
+	return stateDict(top, size, func(s *storage) ([]byte, error) {
+		return read("data/" + s.key)
+	})
 }
 
 func readLegacy(data []byte) ([]Tensor, error) {
@@ -176,7 +189,8 @@ func readLegacy(data []byte) ([]Tensor, error) {
 			return nil, err
 		}
 	}
-	if system, ok := parts[0].(*dict); !ok || system.get("little_endian") != true {
+	if system, ok := parts[0].(*dict); !ok ||
+		system.get("little_endian") != true {
 		return nil, errors.New("its numbers are not little-endian")
 	}
 	keys, ok := parts[2].(*list)
@@ -189,15 +203,18 @@ func readLegacy(data []byte) ([]Tensor, error) {
 		key, _ := k.(string)
 		s := storages[key]
 		if s == nil {
-			return nil, fmt.Errorf("no tensor uses the storage of %s", describe(k))
+			return nil, fmt.Errorf("no tensor uses the storage of %s",
+				describe(k))
 		}
 		if len(data) < 8 {
-			return nil, fmt.Errorf("storage %.80q: %w", key, io.ErrUnexpectedEOF)
+			return nil, fmt.Errorf("storage %.80q: %w",
+				key, io.ErrUnexpectedEOF)
 		}
 		n := binary.LittleEndian.Uint64(data)
 		data = data[8:]
 		if n > uint64(len(data))/uint64(s.size) {
-			return nil, fmt.Errorf("storage %.80q: %w", key, io.ErrUnexpectedEOF)
+			return nil, fmt.Errorf("storage %.80q: %w",
+				key, io.ErrUnexpectedEOF)
 		}
 		contents[key] = data[:n*uint64(s.size)]
 		data = data[n*uint64(s.size):]
@@ -227,10 +244,13 @@ func storagesOf(top any) map[string]*storage {
 }
 
 // stateDict returns the tensors of a state_dict from a file of the given size in bytes.
-func stateDict(top any, size int64, data func(*storage) ([]byte, error)) ([]Tensor, error) {
+func stateDict(
+	top any, size int64, data func(*storage) ([]byte, error),
+) ([]Tensor, error) {
 	d, ok := top.(*dict)
 	if !ok {
-		return nil, fmt.Errorf("it holds %s; want a dictionary of tensors", describe(top))
+		return nil, fmt.Errorf("it holds %s; want a dictionary of tensors",
+			describe(top))
 	}
 	var tensors []Tensor
 	// storages in an archive may overlap
@@ -239,12 +259,18 @@ func stateDict(top any, size int64, data func(*storage) ([]byte, error)) ([]Tens
 	for i, k := range d.keys {
 		name, ok := k.(string)
 		if !ok {
-			return nil, fmt.Errorf("its key %d is %s; want the name of a tensor", i, describe(k))
+			return nil, fmt.Errorf(
+				"its key %d is %s; want the name of a tensor",
+				i, describe(k),
+			)
 		}
 		v, ok := d.values[i].(*view)
 		if !ok {
-			return nil, fmt.Errorf("%.80q is %s; want a tensor: save the state_dict alone",
-				name, describe(d.values[i]))
+			return nil, fmt.Errorf(
+				"%.80q is %s; want a tensor: save the state_dict alone",
+				name,
+				describe(d.values[i]),
+			)
 		}
 		if _, ok := read[v.key]; !ok {
 			b, err := data(v.storage)
@@ -253,7 +279,10 @@ func stateDict(top any, size int64, data func(*storage) ([]byte, error)) ([]Tens
 			}
 			left -= int64(len(b))
 			if left < 0 {
-				return nil, fmt.Errorf("%.80q: its storages are larger than the file", name)
+				return nil, fmt.Errorf(
+					"%.80q: its storages are larger than the file",
+					name,
+				)
 			}
 			read[v.key] = b
 		}
@@ -275,8 +304,13 @@ func stateDict(top any, size int64, data func(*storage) ([]byte, error)) ([]Tens
 // gather returns the bytes of a tensor, row-major; more than limit are an error.
 func (v *view) gather(data []byte, limit int64) ([]byte, error) {
 	if int64(len(data)) != v.values*v.size {
-		return nil, fmt.Errorf("its storage %.80q has %d bytes for %d values of %s",
-			v.key, len(data), v.values, v.dtype)
+		return nil, fmt.Errorf(
+			"its storage %.80q has %d bytes for %d values of %s",
+			v.key,
+			len(data),
+			v.values,
+			v.dtype,
+		)
 	}
 	if slices.Contains(v.shape, 0) {
 		return nil, nil
@@ -286,9 +320,11 @@ func (v *view) gather(data []byte, limit int64) ([]byte, error) {
 	largest := v.offset
 	for k, s := range v.shape {
 		if n > limit/v.size/s {
-			return nil, fmt.Errorf("shape %v is more than the file has", v.shape)
+			return nil, fmt.Errorf("shape %v is more than the file has",
+				v.shape)
 		}
-		if stride := v.strides[k]; stride > 0 && s-1 > (v.values-1-largest)/stride {
+		if stride := v.strides[k]; stride > 0 &&
+			s-1 > (v.values-1-largest)/stride {
 			largest = v.values
 			break
 		}
@@ -296,8 +332,13 @@ func (v *view) gather(data []byte, limit int64) ([]byte, error) {
 		largest += (s - 1) * v.strides[k]
 	}
 	if largest >= v.values {
-		return nil, fmt.Errorf("shape %v with strides %v from %d on reaches beyond its storage of %d values",
-			v.shape, v.strides, v.offset, v.values)
+		return nil, fmt.Errorf(
+			"shape %v with strides %v from %d on reaches beyond its storage of %d values",
+			v.shape,
+			v.strides,
+			v.offset,
+			v.values,
+		)
 	}
 	out := make([]byte, 0, n*v.size)
 	index := make([]int64, len(v.shape))
@@ -372,7 +413,8 @@ func unpickle(in []byte) (value any, rest []byte, err error) {
 			return nil, nil, m.err
 		}
 	}
-	return nil, nil, fmt.Errorf("the pickle has more than %d instructions", maxInstructions)
+	return nil, nil, fmt.Errorf("the pickle has more than %d instructions",
+		maxInstructions)
 }
 
 func (m *machine) fail(format string, args ...any) {
@@ -407,7 +449,9 @@ func (m *machine) line() string {
 	return strings.TrimSuffix(string(line), "\n")
 }
 
-func (m *machine) push(v any) { m.stack = append(m.stack, v) }
+func (m *machine) push(v any) {
+	m.stack = append(m.stack, v)
+}
 
 func (m *machine) pop() any { return m.popTuple(1)[0] }
 
@@ -517,7 +561,10 @@ func (m *machine) do(op byte) {
 			m.fail("%s with attributes", describe(m.top()))
 		}
 	default:
-		m.fail("the pickle has the instruction %#02x, which no state_dict needs", op)
+		m.fail(
+			"the pickle has the instruction %#02x, which no state_dict needs",
+			op,
+		)
 	}
 }
 
@@ -568,7 +615,8 @@ func (m *machine) global() {
 	name := m.line()
 	g := global(module + "." + name)
 	_, isStorage := storages[name]
-	if g != orderedDict && g != rebuildTensor && g != rebuildParameter && !(module == "torch" && isStorage) {
+	if g != orderedDict && g != rebuildTensor && g != rebuildParameter &&
+		!(module == "torch" && isStorage) {
 		m.fail(
 			"it wants %.80q, which no state_dict needs and which is not run; save the "+
 				"state_dict, not the module",
@@ -619,8 +667,8 @@ func (m *machine) reduce() {
 		v.offset, okO = args[1].(int64)
 		v.shape, okShape = naturals(args[2])
 		v.strides, okStrides = naturals(args[3])
-		if okS && okO && okShape && okStrides && v.offset >= 0 && v.offset <= v.values &&
-			len(v.shape) == len(v.strides) {
+		if okS && okO && okShape && okStrides && v.offset >= 0 &&
+			v.offset <= v.values && len(v.shape) == len(v.strides) {
 			m.push(v)
 			return
 		}

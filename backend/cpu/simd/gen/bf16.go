@@ -6,7 +6,9 @@ import "fmt"
 // Z registers: dst = op(a, b), a and b in Intel's order. prefix is its mandatory prefix,
 // 2 for F3 and 3 for F2.
 func (o *out) evex(name string, opcode, prefix, b, a, dst int) {
-	not := func(x, bit, to int) int { return (^x >> bit & 1) << to }
+	not := func(x, bit, to int) int {
+		return (^x >> bit & 1) << to
+	}
 	o.p("// %s Z%d, Z%d, Z%d", name, b, a, dst)
 	o.p("LONG $0x%02x%02x%02x62", 0x40|not(a, 4, 3), ^a&15<<3|1<<2|prefix,
 		not(dst, 3, 7)|not(b, 4, 6)|not(b, 3, 5)|not(dst, 4, 4)|2)
@@ -39,7 +41,10 @@ func pairsFile(o *out) string {
 }
 
 func pairsAlong(o *out) string {
-	a := words("dst *float32", "ldd uintptr", "src *float32", "lds uintptr", "n int", "rows int")
+	a := words(
+		"dst *float32", "ldd uintptr", "src *float32",
+		"lds uintptr", "n int", "rows int",
+	)
 	name := "pairsAlong" + o.isa.name
 	o.fn(name+": see pairing.along.", name, a.signature(), a.frame())
 	o.get(
@@ -85,8 +90,8 @@ func pairsAlong(o *out) string {
 
 func pairsAcross(o *out) string {
 	a := words(
-		"dst *float32", "tile uintptr", "ldd uintptr", "src *float32", "lds uintptr", "n int",
-		"rows int",
+		"dst *float32", "tile uintptr", "ldd uintptr",
+		"src *float32", "lds uintptr", "n int", "rows int",
 	)
 	name := "pairsAcross" + o.isa.name
 	o.fn(name+": see pairing.across.", name, a.signature(), a.frame())

@@ -29,10 +29,14 @@ func gemmFile(o *out) string {
 		elems = append(elems, pair)
 	}
 	for _, el := range elems {
-		fmt.Fprintf(&table, "\nvar %sgemm%s = [...][2]func(*gemmArgs){\n\t{},\n",
-			el.prefix, o.isa.name)
+		fmt.Fprintf(
+			&table,
+			"\nvar %sgemm%s = [...][2]func(*gemmArgs){\n\t{},\n",
+			el.prefix, o.isa.name,
+		)
 		for mr := 1; mr <= o.isa.mr; mr++ {
-			fmt.Fprintf(&table, "\t{%s, %s},\n", kernel(o, el, mr, 1), kernel(o, el, mr, 2))
+			fmt.Fprintf(&table, "\t{%s, %s},\n",
+				kernel(o, el, mr, 1), kernel(o, el, mr, 2))
 		}
 		table.WriteString("}\n")
 	}
@@ -75,10 +79,14 @@ type gemmTile struct {
 }
 
 // acc returns the register of vector j of row r.
-func (t *gemmTile) acc(r, j int) string { return t.isa.v(r*t.nv + j) }
+func (t *gemmTile) acc(r, j int) string {
+	return t.isa.v(r*t.nv + j)
+}
 
 // b returns one of the two registers for B, alpha and beta.
-func (t *gemmTile) b(j int) string { return t.isa.v(2*t.isa.mr + j) }
+func (t *gemmTile) b(j int) string {
+	return t.isa.v(2*t.isa.mr + j)
+}
 
 // tmp returns one of the two temporary registers.
 func (t *gemmTile) tmp(i int) string {
@@ -101,7 +109,8 @@ func gemmKernel(o *out, el elem, mr, nv int) string {
 	}
 	cols := nv * s.bytes / el.size
 	name := fmt.Sprintf("%sgemm%dx%d%s", el.prefix, mr, cols, s.name)
-	doc := fmt.Sprintf("%s: tiles of %d rows and %d columns, see gemmArgs.", name, mr, cols)
+	doc := fmt.Sprintf("%s: tiles of %d rows and %d columns, see gemmArgs.",
+		name, mr, cols)
 	o.fn(doc, name, "(p *gemmArgs)", 8)
 	tile := o.l("tile")
 	loop := o.l("loop")
@@ -163,7 +172,8 @@ func (t *gemmTile) step() {
 			if t.el == pair {
 				t.dotPairs(first+j, first+2+r%2, r*t.nv+j)
 			} else {
-				t.p("VFMADD231%s %s, %s, %s", t.el.ps, t.b(j), t.tmp(r), t.acc(r, j))
+				t.p("VFMADD231%s %s, %s, %s",
+					t.el.ps, t.b(j), t.tmp(r), t.acc(r, j))
 			}
 		}
 	}

@@ -156,7 +156,9 @@ var kernels = []kernel{
 		k.sel("t", greater, "a", k.f("zero", 0), k.f("one", 1), "a")
 		k.sel("dst", less, "a", k.f("zero", 0), k.f("minusOne", -1), "t")
 	}),
-	unary("squareRoot", "√a_i", 2, func(k *kc) { k.sqrt("dst", "a") }),
+	unary("squareRoot", "√a_i", 2, func(k *kc) {
+		k.sqrt("dst", "a")
+	}),
 	unary("reciprocal", "1/a_i", 2, func(k *kc) {
 		k.mov("dst", k.f("one", 1))
 		k.div("dst", "dst", "a")
@@ -233,7 +235,9 @@ var kernels = []kernel{
 		// a number, add, addcdiv_, each rounded as PyTorch's vector code does.
 		name: "adam",
 		doc:  "one update of Adam, see Adam",
-		scal: []string{"decay", "beta1", "gain1", "beta2", "gain2", "root2", "eps", "step"},
+		scal: []string{
+			"decay", "beta1", "gain1", "beta2", "gain2", "root2", "eps", "step",
+		},
 		out:  []string{"p", "m", "v"},
 		in:   []string{"p", "grad", "m", "v"},
 		regs: 6,

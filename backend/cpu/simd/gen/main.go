@@ -45,7 +45,9 @@ var (
 )
 
 // v names vector register i.
-func (s isa) v(i int) string { return fmt.Sprintf("%s%d", s.reg, i) }
+func (s isa) v(i int) string {
+	return fmt.Sprintf("%s%d", s.reg, i)
+}
 
 type elem struct {
 	prefix string // of function names, as in BLAS
@@ -88,8 +90,8 @@ type out struct {
 // p writes one instruction, or a label if it ends in a colon.
 func (o *out) p(format string, args ...any) {
 	s := fmt.Sprintf(format, args...)
-	if !strings.HasSuffix(s, ":") && !strings.HasPrefix(s, "//") && !strings.HasPrefix(s, "TEXT") &&
-		s != "" {
+	if !strings.HasSuffix(s, ":") && !strings.HasPrefix(s, "//") &&
+		!strings.HasPrefix(s, "TEXT") && s != "" {
 		o.WriteByte('\t')
 	}
 	o.WriteString(s)
@@ -188,7 +190,8 @@ func (o *out) fn(doc, name, sig string, frame int) {
 		o.p("// %s", line)
 	}
 	o.p("TEXT ·%s(SB), NOSPLIT, $0-%d", name, frame)
-	o.decls = append(o.decls, fmt.Sprintf("//go:noescape\nfunc %s%s\n", name, sig))
+	o.decls = append(o.decls, fmt.Sprintf("//go:noescape\nfunc %s%s\n",
+		name, sig))
 }
 
 // l returns a label that is unique in this file.
@@ -214,16 +217,26 @@ type family struct {
 // families returns the files of an instruction set.
 func families(s isa) []family {
 	if s.reg == "V" {
-		return []family{{"gemm", gemmFile}, {"vec", vecFile}, {"strip", stripFile}}
+		return []family{
+			{"gemm", gemmFile},
+			{"vec", vecFile},
+			{"strip", stripFile},
+		}
 	}
-	return []family{{"gemm", gemmFile}, {"vec", vecFile}, {"strip", stripFile}, {"smo", smoFile}}
+	return []family{
+		{"gemm", gemmFile},
+		{"vec", vecFile},
+		{"strip", stripFile},
+		{"smo", smoFile},
+	}
 }
 
 // files returns the text of every generated file by its name.
 func files() map[string][]byte {
 	m := map[string][]byte{}
 	amd64, arm64, noasm := dispatch()
-	m["stubs_noasm.go"] = []byte(generated + "//go:build (!amd64 && !arm64) || noasm\n\n" +
+	m["stubs_noasm.go"] = []byte(generated +
+		"//go:build (!amd64 && !arm64) || noasm\n\n" +
 		"package simd\n" +
 		noasm)
 	for _, arch := range []struct {
@@ -267,7 +280,8 @@ func main() {
 	dir := flag.String("dir", ".", "write the files into this directory")
 	flag.Parse()
 	for name, text := range files() {
-		if err := os.WriteFile(filepath.Join(*dir, name), text, 0o644); err != nil {
+		path := filepath.Join(*dir, name)
+		if err := os.WriteFile(path, text, 0o644); err != nil {
 			log.Fatal(err)
 		}
 	}

@@ -18,7 +18,9 @@ func neonKernel(o *out, el elem, mr, nv int) string {
 	if el.size == 8 {
 		arr = "D2"
 	}
-	v := func(i int) string { return fmt.Sprintf("V%d.%s", i, arr) }
+	v := func(i int) string {
+		return fmt.Sprintf("V%d.%s", i, arr)
+	}
 	list := func(first int) string {
 		var s []string
 		for j := range nq {
@@ -28,7 +30,8 @@ func neonKernel(o *out, el elem, mr, nv int) string {
 	}
 	// mul writes d *= n.
 	mul := func(n, d int) {
-		word := neonOps["VMULPS"].word | uint32(n)<<16 | uint32(d)<<5 | uint32(d)
+		word := neonOps["VMULPS"].word | uint32(n)<<16 | uint32(d)<<5 |
+			uint32(d)
 		if el.size == 8 {
 			word |= 1 << 22
 		}

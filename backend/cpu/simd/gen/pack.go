@@ -9,7 +9,8 @@ func transposeArgs() *args {
 func beginTranspose(o *out) (a *args, name string) {
 	a = transposeArgs()
 	name = "transpose8" + o.isa.name
-	doc := name + ": dst[k·ldd + r] = src[r][k] for r < 8, k < n; n is a multiple " +
+	doc := name +
+		": dst[k·ldd + r] = src[r][k] for r < 8, k < n; n is a multiple " +
 		"of 8, ldd in bytes."
 	o.fn(doc, name, a.signature(), a.frame())
 	return a, name

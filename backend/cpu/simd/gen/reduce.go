@@ -83,8 +83,12 @@ var reductions = []reduction{
 		init: func(k *kc, acc string) {
 			k.mov(acc, k.f("minusInf", negInf))
 		},
-		pad:  func(o *out) string { return o.f("minusInf", negInf) },
-		each: func(k *kc, acc string) { k.max(acc, acc, "a") },
+		pad: func(o *out) string {
+			return o.f("minusInf", negInf)
+		},
+		each: func(k *kc, acc string) {
+			k.max(acc, acc, "a")
+		},
 	},
 	{
 		name:  "expSum",
@@ -146,7 +150,9 @@ func (x *reduction) write(o *out) {
 		o.maskRest(lanes)
 		o.p("XORQ AX, AX")
 	}
-	acc := func(j int) string { return fmt.Sprintf("acc%d", j) }
+	acc := func(j int) string {
+		return fmt.Sprintf("acc%d", j)
+	}
 	window := func() *kc {
 		k := &kc{out: o, base: n, reg: maps.Clone(fixed)}
 		for j := range n {

@@ -21,13 +21,16 @@ const (
 const smoAhead = 512
 
 // solver lists the kernels, which arm64 lacks.
-var solver = []string{"smoUpdate", "smoGain", "smoAdd", "smoExp", "smoSquares", "prefetch"}
+var solver = []string{
+	"smoUpdate", "smoGain", "smoAdd", "smoExp", "smoSquares", "prefetch",
+}
 
 func smoFile(o *out) string {
 	o.p("")
 	o.p("// The places of the first two vectors.")
 	for i := range 16 {
-		fmt.Fprintf(o, "DATA lanePlaces<>+%d(SB)/8, $%#x\n", 8*i, math.Float64bits(float64(i+1)))
+		fmt.Fprintf(o, "DATA lanePlaces<>+%d(SB)/8, $%#x\n",
+			8*i, math.Float64bits(float64(i+1)))
 	}
 	o.WriteString("GLOBL lanePlaces<>(SB), RODATA|NOPTR, $128\n")
 	smoUpdate(o, o.isa)
@@ -96,7 +99,9 @@ func smoKeep(o *out, s isa, v, places, best int) {
 
 // smoMax sets all lanes of register v to the largest of them.
 func smoMax(o *out, s isa, v, tmp int) {
-	shuffles := []string{"VPERM2F128 $1, Y%[1]d, Y%[1]d, Y%[2]d", "VPERMILPD $5, Y%[1]d, Y%[2]d"}
+	shuffles := []string{
+		"VPERM2F128 $1, Y%[1]d, Y%[1]d, Y%[2]d", "VPERMILPD $5, Y%[1]d, Y%[2]d",
+	}
 	if s.reg == "Z" {
 		shuffles = []string{
 			"VSHUFF64X2 $0x4e, Z%[1]d, Z%[1]d, Z%[2]d",
@@ -142,7 +147,9 @@ func smoReturn(o *out, s isa, best ...int) {
 // largest value, unless the masks of smoCompare say that a lane may have it. Then values
 // computes register 8 + 3i, registers 2 and 3 take the largest of each lane and its place,
 // and register 6 the largest of all lanes.
-func smoNote(o *out, s isa, name string, vectors int, values func(i int)) (next string) {
+func smoNote(
+	o *out, s isa, name string, vectors int, values func(i int),
+) (next string) {
 	if s.reg == "Z" {
 		o.p("KORTESTW K1, K%d", vectors)
 	} else {
@@ -246,8 +253,10 @@ func smoGain(o *out, s isa) {
 
 // smoAdd writes the kernel of that name, see its doc.
 func smoAdd(o *out, s isa) {
-	name := smoBegin(o, "smoAdd", "f_t += a_t·x, then f_t += b_t·y, over whole vectors.",
-		"f", "a", "b")
+	name := smoBegin(
+		o, "smoAdd", "f_t += a_t·x, then f_t += b_t·y, over whole vectors.",
+		"f", "a", "b",
+	)
 	smoLoop(o, s, name, func(vectors int) {
 		o.p("PREFETCHT0 %d(BX)(AX*4)", smoAhead)
 		o.p("PREFETCHT0 %d(R8)(AX*4)", smoAhead)
@@ -273,7 +282,8 @@ func smoExp(o *out, s isa) {
 	name := smoBegin(o, "smoExp", doc, "f", "mask", "b")
 	const per, magic, hi, lo, first, least = 1, 2, 3, 4, 5, 9 // registers of constants
 	for i, c := range []float64{
-		128 / math.Ln2, 3 << 51, ln2Hi / 128, ln2Lo / 128, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, -700,
+		128 / math.Ln2, 3 << 51, ln2Hi / 128, ln2Lo / 128, 1.0 / 120, 1.0 / 24,
+		1.0 / 6, 0.5, -700,
 	} {
 		smoFill(o, s, per+i, c)
 	}
@@ -374,7 +384,8 @@ func smoSquares(o *out, s isa) {
 
 func prefetch(o *out) {
 	name := "prefetch" + o.isa.name
-	doc := name + " asks for the n elements of a, 64 bytes at a time, and waits for nothing."
+	doc := name +
+		" asks for the n elements of a, 64 bytes at a time, and waits for nothing."
 	o.fn(doc, name, "(p *smoArgs)", 8)
 	o.get("p+0(FP)", "DI")
 	o.fields("smoArgs", "a", "SI", "n", "CX")

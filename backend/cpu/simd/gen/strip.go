@@ -41,7 +41,9 @@ func (k *stripCtx) tmp(i int) string {
 	return k.isa.v(k.isa.maxStrip() + i)
 }
 
-func (k *stripCtx) masked(j int) bool { return k.part && j == k.nv-1 }
+func (k *stripCtx) masked(j int) bool {
+	return k.part && j == k.nv-1
+}
 
 // load writes v = vector j at base; lanes that do not exist are 0.
 func (k *stripCtx) load(j int, base, v string) {
@@ -81,7 +83,9 @@ func (k *stripCtx) op(mn string, j int, base, a, v string) {
 	k.p("%s %d(%s), %s, %s", mn, j*k.isa.bytes, base, a, v)
 }
 
-func (k *stripCtx) zero(v string) { k.ins("VXORPS", v, v, v) }
+func (k *stripCtx) zero(v string) {
+	k.ins("VXORPS", v, v, v)
+}
 
 func (k *stripCtx) loadMask() {
 	if !k.part {
@@ -218,7 +222,8 @@ func spmm(withVal bool) func(k *stripCtx) {
 				k.load(j, r.self, k.acc(j))
 				k.ins("VMULPS", k.acc(j), self, k.acc(j))
 			} else {
-				k.p("VMULPS %d(%s), %s, %s", j*k.isa.bytes, r.self, self, k.acc(j))
+				k.p("VMULPS %d(%s), %s, %s",
+					j*k.isa.bytes, r.self, self, k.acc(j))
 			}
 		})
 		k.p("JMP %s", edges)
@@ -345,7 +350,10 @@ func stripFile(o *out) string {
 				if part {
 					name = fmt.Sprintf("%s%dPart%s", x.name, nv, s.name)
 				}
-				o.fn(fmt.Sprintf("%s: %s", name, x.doc), name, "(p *stripArgs)", 8)
+				o.fn(
+					fmt.Sprintf("%s: %s", name, x.doc),
+					name, "(p *stripArgs)", 8,
+				)
 				o.get("p+0(FP)", o.pick("DI", "R0"))
 				x.write(&stripCtx{out: o, nv: nv, part: part})
 				o.end()

@@ -130,9 +130,13 @@ func (k *kc) max(dst, a, b string) {
 }
 
 // fma writes dst = dst + a·b; b may lie in memory.
-func (k *kc) fma(dst, a, b string) { k.op("VFMADD231PS", dst, a, b) }
+func (k *kc) fma(dst, a, b string) {
+	k.op("VFMADD231PS", dst, a, b)
+}
 
-func (k *kc) fnma(dst, a, b string) { k.op("VFNMADD231PS", dst, a, b) }
+func (k *kc) fnma(dst, a, b string) {
+	k.op("VFNMADD231PS", dst, a, b)
+}
 
 // fmaTo writes dst = dst·a + b; b may lie in memory.
 func (k *kc) fmaTo(dst, a, b string) {
@@ -174,7 +178,8 @@ func (k *kc) sel(dst string, pred int, a, b, yes, no string) {
 		k.p("VBLENDMPS %s, %s, K2, %s", k.operand(yes), k.r(no), k.r(dst))
 	case "Y":
 		k.p("VCMPPS $%d, %s, %s, %s", pred, k.operand(b), k.r(a), k.r("mask"))
-		k.p("VBLENDVPS %s, %s, %s, %s", k.r("mask"), k.operand(yes), k.r(no), k.r(dst))
+		k.p("VBLENDVPS %s, %s, %s, %s",
+			k.r("mask"), k.operand(yes), k.r(no), k.r(dst))
 	case "V":
 		if k.compare("mask", pred, a, b) {
 			k.ins("VBLEND", k.r(no), k.operand(yes), k.r("mask"))
@@ -232,7 +237,8 @@ func (o *out) writeConsts() {
 	data := func(symbol string, at, bytes int, name, comment string) {
 		x := uint64(o.consts[name])
 		for i := at; i < at+bytes; i += 8 {
-			fmt.Fprintf(o, "DATA %s<>+%d(SB)/8, $0x%016x%s\n", symbol, i, x<<32|x, comment)
+			fmt.Fprintf(o, "DATA %s<>+%d(SB)/8, $0x%016x%s\n",
+				symbol, i, x<<32|x, comment)
 		}
 	}
 	if o.arm64() {
@@ -240,7 +246,8 @@ func (o *out) writeConsts() {
 		for i, name := range o.constNames {
 			data("consts", 16*i, 16, name, " // "+name)
 		}
-		fmt.Fprintf(o, "GLOBL consts<>(SB), RODATA|NOPTR, $%d\n", 16*len(o.constNames))
+		fmt.Fprintf(o, "GLOBL consts<>(SB), RODATA|NOPTR, $%d\n",
+			16*len(o.constNames))
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.consts)) {
@@ -323,12 +330,16 @@ func (x *kernel) args() (*args, []string) {
 	return a, ptrs
 }
 
-func (x *kernel) matrix() bool { return len(x.row)+len(x.col) > 0 }
+func (x *kernel) matrix() bool {
+	return len(x.row)+len(x.col) > 0
+}
 
 // scalars loads the scalar arguments into all lanes of the highest registers, below
 // AVX2's mask, and reserves the next registers for cols. It returns the registers by
 // name, and the number of the highest register left.
-func (o *out) scalars(a *args, names, cols []string) (fixed map[string]string, top int) {
+func (o *out) scalars(
+	a *args, names, cols []string,
+) (fixed map[string]string, top int) {
 	fixed = map[string]string{}
 	top = 31
 	if o.isa.reg == "Y" {
@@ -504,7 +515,8 @@ func (w *kernelWriter) step(n int) {
 	for u, k := range vectors {
 		w.body(k)
 		if k.free > window || (n-1)*window+k.free > w.top+1 {
-			panic(fmt.Sprintf("gen: %s uses %d registers of %d", w.id, k.free, window))
+			panic(fmt.Sprintf("gen: %s uses %d registers of %d",
+				w.id, k.free, window))
 		}
 		for _, name := range w.kernel.out {
 			w.move(true, part, u, name, k.r(name))
@@ -532,7 +544,8 @@ func (w *kernelWriter) step(n int) {
 // move loads vector u of a slice into the register v, or stores it there. With part it
 // is the masked vector, on arm64 one element.
 func (w *kernelWriter) move(store, part bool, u int, slice, v string) {
-	mem := fmt.Sprintf("%d(%s)%s", u*w.isa.bytes, w.walk[slice], w.pick("(AX*1)", ""))
+	mem := fmt.Sprintf("%d(%s)%s",
+		u*w.isa.bytes, w.walk[slice], w.pick("(AX*1)", ""))
 	switch {
 	case w.arm64() && part && store:
 		w.p("FMOVS F%d, %s", number(v), mem)
@@ -605,13 +618,17 @@ func dispatch() (amd64, arm64, noasm string) {
 			ret = "return "
 			res = " " + result
 		}
-		fmt.Fprintf(&x, "\nfunc %s%s%s {\n\tif level == AVX512 {\n\t\t%s%sAVX512(%s)\n",
-			name, a.signature(), res, ret, name, a.names())
+		fmt.Fprintf(
+			&x,
+			"\nfunc %s%s%s {\n\tif level == AVX512 {\n\t\t%s%sAVX512(%s)\n",
+			name, a.signature(), res, ret, name, a.names(),
+		)
 		if ret == "" {
 			fmt.Fprintf(&x, "\t\treturn\n")
 		}
 		fmt.Fprintf(&x, "\t}\n\t%s%sAVX2(%s)\n}\n", ret, name, a.names())
-		none := fmt.Sprintf("\nfunc %s%s%s { panic(noAsm) }\n", name, a.signature(), res)
+		none := fmt.Sprintf("\nfunc %s%s%s { panic(noAsm) }\n",
+			name, a.signature(), res)
 		z.WriteString(none)
 		if slices.Contains(solver, name) {
 			y.WriteString(none)

@@ -81,7 +81,9 @@ func scalar(op []string) function {
 					return uint64(int64(int32(a))*int64(int32(b))) + c
 				}
 			}
-			return func(a, b, c uint64) uint64 { return uint64(uint32(a))*uint64(uint32(b)) + c }
+			return func(a, b, c uint64) uint64 {
+				return uint64(uint32(a))*uint64(uint32(b)) + c
+			}
 		}
 	}
 	switch typ {
@@ -115,7 +117,9 @@ func scalar(op []string) function {
 // integerOp returns the function of an instruction on integers of type T.
 func integerOp[T integer](name string) function {
 	binary := func(f func(x, y T) T) function {
-		return func(a, b, _ uint64) uint64 { return word(f(number[T](a), number[T](b))) }
+		return func(a, b, _ uint64) uint64 {
+			return word(f(number[T](a), number[T](b)))
+		}
 	}
 	width := uint64(bits.OnesCount64(word(^T(0))))
 	switch name {
@@ -126,7 +130,9 @@ func integerOp[T integer](name string) function {
 	case "mul":
 		return binary(func(x, y T) T { return x * y })
 	case "mad":
-		return func(a, b, c uint64) uint64 { return word(number[T](a)*number[T](b) + number[T](c)) }
+		return func(a, b, c uint64) uint64 {
+			return word(number[T](a)*number[T](b) + number[T](c))
+		}
 	case "div":
 		return binary(func(x, y T) T {
 			if y == 0 {
@@ -152,9 +158,13 @@ func integerOp[T integer](name string) function {
 	case "xor":
 		return binary(func(x, y T) T { return x ^ y })
 	case "not":
-		return func(a, _, _ uint64) uint64 { return word(^number[T](a)) }
+		return func(a, _, _ uint64) uint64 {
+			return word(^number[T](a))
+		}
 	case "neg":
-		return func(a, _, _ uint64) uint64 { return word(-number[T](a)) }
+		return func(a, _, _ uint64) uint64 {
+			return word(-number[T](a))
+		}
 	case "shl":
 		return func(a, b, _ uint64) uint64 {
 			return word(number[T](a) << min(uint64(uint32(b)), width))
@@ -164,9 +174,13 @@ func integerOp[T integer](name string) function {
 			return word(number[T](a) >> min(uint64(uint32(b)), width))
 		}
 	case "popc":
-		return func(a, _, _ uint64) uint64 { return uint64(bits.OnesCount64(a)) }
+		return func(a, _, _ uint64) uint64 {
+			return uint64(bits.OnesCount64(a))
+		}
 	case "brev":
-		return func(a, _, _ uint64) uint64 { return bits.Reverse64(a) >> (64 - width) }
+		return func(a, _, _ uint64) uint64 {
+			return bits.Reverse64(a) >> (64 - width)
+		}
 	case "bfind": // .shiftamt: by how much to shift the highest one to the top
 		return func(a, _, _ uint64) uint64 {
 			if uint32(a) == 0 {
@@ -193,10 +207,14 @@ func towards(v float64, zero bool) float32 {
 // float32Op returns the function of an instruction on floats.
 func float32Op(op []string) function {
 	binary := func(f func(x, y float32) float32) function {
-		return func(a, b, _ uint64) uint64 { return b32(f(f32(a), f32(b))) }
+		return func(a, b, _ uint64) uint64 {
+			return b32(f(f32(a), f32(b)))
+		}
 	}
 	unary := func(f func(x float64) float64) function {
-		return func(a, _, _ uint64) uint64 { return b32(float32(f(float64(f32(a))))) }
+		return func(a, _, _ uint64) uint64 {
+			return b32(float32(f(float64(f32(a)))))
+		}
 	}
 	switch op[0] {
 	case "add":
@@ -215,14 +233,20 @@ func float32Op(op []string) function {
 	case "fma":
 		if op[1] == "rm" {
 			return func(a, b, c uint64) uint64 {
-				return b32(towards(float64(f32(a))*float64(f32(b))+float64(f32(c)), false))
+				return b32(towards(
+					float64(f32(a))*float64(f32(b))+float64(f32(c)), false,
+				))
 			}
 		}
 		return func(a, b, c uint64) uint64 {
-			return b32(float32(float64(f32(a))*float64(f32(b)) + float64(f32(c))))
+			return b32(float32(
+				float64(f32(a))*float64(f32(b)) + float64(f32(c)),
+			))
 		}
 	case "max":
-		return binary(func(x, y float32) float32 { return float32(larger(float64(x), float64(y))) })
+		return binary(func(x, y float32) float32 {
+			return float32(larger(float64(x), float64(y)))
+		})
 	case "min":
 		return binary(func(x, y float32) float32 {
 			return float32(-larger(-float64(x), -float64(y)))
@@ -237,7 +261,9 @@ func float32Op(op []string) function {
 // float64Op returns the function of an instruction on doubles.
 func float64Op(op []string) function {
 	binary := func(f func(x, y float64) float64) function {
-		return func(a, b, _ uint64) uint64 { return b64(f(f64(a), f64(b))) }
+		return func(a, b, _ uint64) uint64 {
+			return b64(f(f64(a), f64(b)))
+		}
 	}
 	switch op[0] {
 	case "add":
@@ -249,14 +275,20 @@ func float64Op(op []string) function {
 	case "div":
 		return binary(func(x, y float64) float64 { return x / y })
 	case "fma":
-		return func(a, b, c uint64) uint64 { return b64(math.FMA(f64(a), f64(b), f64(c))) }
+		return func(a, b, c uint64) uint64 {
+			return b64(math.FMA(f64(a), f64(b), f64(c)))
+		}
 	case "max":
 		return binary(larger)
 	case "min":
-		return binary(func(x, y float64) float64 { return -larger(-x, -y) })
+		return binary(func(x, y float64) float64 {
+			return -larger(-x, -y)
+		})
 	}
 	if f := unaryOp(op[0]); f != nil {
-		return func(a, _, _ uint64) uint64 { return b64(f(f64(a))) }
+		return func(a, _, _ uint64) uint64 {
+			return b64(f(f64(a)))
+		}
 	}
 	return nil
 }
@@ -284,7 +316,9 @@ func unaryOp(name string) func(float64) float64 {
 	case "rcp":
 		return func(x float64) float64 { return 1 / x }
 	case "rsqrt":
-		return func(x float64) float64 { return 1 / math.Sqrt(x) }
+		return func(x float64) float64 {
+			return 1 / math.Sqrt(x)
+		}
 	case "ex2":
 		return math.Exp2
 	}
@@ -296,10 +330,14 @@ func comparison(cc, typ string) function {
 	switch typ {
 	case "f32":
 		f := floatComparison(cc)
-		return func(a, b, _ uint64) uint64 { return truth(f(float64(f32(a)), float64(f32(b)))) }
+		return func(a, b, _ uint64) uint64 {
+			return truth(f(float64(f32(a)), float64(f32(b))))
+		}
 	case "f64":
 		f := floatComparison(cc)
-		return func(a, b, _ uint64) uint64 { return truth(f(f64(a), f64(b))) }
+		return func(a, b, _ uint64) uint64 {
+			return truth(f(f64(a), f64(b)))
+		}
 	case "s32":
 		return integerComparison[int32](cc)
 	case "u32", "b32":
@@ -312,7 +350,9 @@ func comparison(cc, typ string) function {
 
 func integerComparison[T integer](cc string) function {
 	holds := ordered[T](cc)
-	return func(a, b, _ uint64) uint64 { return truth(holds(number[T](a), number[T](b))) }
+	return func(a, b, _ uint64) uint64 {
+		return truth(holds(number[T](a), number[T](b)))
+	}
 }
 
 // ordered returns a comparison of numbers.
@@ -337,16 +377,22 @@ func ordered[T integer | float64](cc string) func(x, y T) bool {
 // floatComparison returns a comparison that is false if an operand is NaN or, if cc ends
 // in u, true.
 func floatComparison(cc string) func(x, y float64) bool {
-	nan := func(x, y float64) bool { return x != x || y != y }
+	nan := func(x, y float64) bool {
+		return x != x || y != y
+	}
 	switch {
 	case cc == "nan":
 		return nan
 	case len(cc) == 3 && strings.HasSuffix(cc, "u"):
 		f := ordered[float64](cc[:2])
-		return func(x, y float64) bool { return nan(x, y) || f(x, y) }
+		return func(x, y float64) bool {
+			return nan(x, y) || f(x, y)
+		}
 	}
 	f := ordered[float64](cc)
-	return func(x, y float64) bool { return !nan(x, y) && f(x, y) }
+	return func(x, y float64) bool {
+		return !nan(x, y) && f(x, y)
+	}
 }
 
 // convert returns cvt from a source type to a target type.
@@ -397,9 +443,13 @@ func convert(target, source, mode string) function {
 	}
 	switch source {
 	case "f32":
-		return func(a, _, _ uint64) uint64 { return write(float64(f32(a))) }
+		return func(a, _, _ uint64) uint64 {
+			return write(float64(f32(a)))
+		}
 	case "f64":
-		return func(a, _, _ uint64) uint64 { return write(f64(a)) }
+		return func(a, _, _ uint64) uint64 {
+			return write(f64(a))
+		}
 	case "s32", "s64":
 		return func(a, _, _ uint64) uint64 {
 			v := int64(a)

@@ -98,18 +98,28 @@ var (
 		`(?m)^(?:\.visible )?\.(entry|func)\s+(?:\([^)]*\)\s*)?(\w+)\s*\(([^)]*)\)([^;{]*)([;{])`,
 	)
 	paramRE  = regexp.MustCompile(`\.param\s+\.\w+\s+([\w$]+)`)
-	sharedRE = regexp.MustCompile(`\.shared\s+\.align\s+(\d+)\s+\.(\w+)\s+([\w$]+)(?:\[(\d+)\])?`)
-	boundRE  = regexp.MustCompile(`\.maxntid (\d+)`)
-	labelRE  = regexp.MustCompile(`^([$\w]+):\s*`)
-	callRE   = regexp.MustCompile(`^call\.uni\s+\((\w+)\)\s*,\s*(\w+)\s*,\s*\(([^)]*)\)$`)
-	address  = regexp.MustCompile(`^\[([%\w$.]+)(?:\+(-?\d+))?\]$`)
+	sharedRE = regexp.MustCompile(
+		`\.shared\s+\.align\s+(\d+)\s+\.(\w+)\s+([\w$]+)(?:\[(\d+)\])?`,
+	)
+	boundRE = regexp.MustCompile(`\.maxntid (\d+)`)
+	labelRE = regexp.MustCompile(`^([$\w]+):\s*`)
+	callRE  = regexp.MustCompile(
+		`^call\.uni\s+\((\w+)\)\s*,\s*(\w+)\s*,\s*\(([^)]*)\)$`,
+	)
+	address = regexp.MustCompile(`^\[([%\w$.]+)(?:\+(-?\d+))?\]$`)
 )
 
 // sizes maps a type to its bytes.
 var sizes = map[string]int{
 	"b8":  1,
-	"b32": 4, "u32": 4, "s32": 4, "f32": 4,
-	"b64": 8, "u64": 8, "s64": 8, "f64": 8,
+	"b32": 4,
+	"u32": 4,
+	"s32": 4,
+	"f32": 4,
+	"b64": 8,
+	"u64": 8,
+	"s64": 8,
+	"f64": 8,
 }
 
 // source is the text of an entry or of a function.
@@ -148,7 +158,9 @@ func split(text string) (functions map[string]source, shared map[string]int) {
 	found := entries.FindAllStringSubmatchIndex(text, -1)
 	end := 0 // of the function before
 	for k, f := range found {
-		group := func(n int) string { return text[f[2*n]:f[2*n+1]] }
+		group := func(n int) string {
+			return text[f[2*n]:f[2*n+1]]
+		}
 		start := f[1]
 		arrays(text[end:f[0]], shared)
 		if group(5) == ";" { // a declaration
@@ -175,7 +187,12 @@ func split(text string) (functions map[string]source, shared map[string]int) {
 }
 
 // compile returns the code of an entry, with the functions that it calls inlined.
-func compile(name string, entry source, functions map[string]source, shared map[string]int) (*kernel, error) {
+func compile(
+	name string,
+	entry source,
+	functions map[string]source,
+	shared map[string]int,
+) (*kernel, error) {
 	k := &kernel{
 		name:   name,
 		params: entry.params,
@@ -250,7 +267,9 @@ type reader struct {
 }
 
 // read appends the code of a body. It hands calls to call.
-func (p *reader) read(body string, call func(result, callee, args string) error) error {
+func (p *reader) read(
+	body string, call func(result, callee, args string) error,
+) error {
 	body = braces.ReplaceAllString(body, "")
 	branches := map[int]string{}
 	var returns []int
@@ -462,7 +481,9 @@ func (p *reader) instruction(s string) (ins instr, label string, err error) {
 		halves := parts(args[1])
 		ins.f = move
 		if len(halves) == 2 {
-			ins.f = func(a, b, _ uint64) uint64 { return b<<32 | a&0xffffffff }
+			ins.f = func(a, b, _ uint64) uint64 {
+				return b<<32 | a&0xffffffff
+			}
 		}
 		ins.dst = d.regs(parts(args[0])...)
 		ins.src = d.regs(halves...)
@@ -504,7 +525,9 @@ func (d *decoder) move(op, args []string) {
 			ins.src = []int32{d.place(args[1])}
 		} else {
 			ins.kind = store
-			ins.src = append([]int32{d.place(args[0])}, d.regs(parts(args[1])...)...)
+			ins.src = append(
+				[]int32{d.place(args[0])}, d.regs(parts(args[1])...)...,
+			)
 		}
 		return
 	}

@@ -52,7 +52,9 @@ func (m *Memory) Add(address uint64, data []byte) {
 
 // Remove removes the memory that was added at an address.
 func (m *Memory) Remove(address uint64) {
-	m.pieces = slices.DeleteFunc(m.pieces, func(p *piece) bool { return p.address == address })
+	m.pieces = slices.DeleteFunc(m.pieces, func(p *piece) bool {
+		return p.address == address
+	})
 	m.recent = nil
 }
 
@@ -71,7 +73,8 @@ func (m *Memory) Known(address uint64, n int) error {
 	words, err := m.words(address, n)
 	for k, w := range words {
 		if !w.valid {
-			return fmt.Errorf("reads %#x, which was never written", address&^3+uint64(4*k))
+			return fmt.Errorf("reads %#x, which was never written",
+				address&^3+uint64(4*k))
 		}
 	}
 	return err
@@ -86,11 +89,14 @@ func (m *Memory) words(address uint64, n int) ([]cell, error) {
 	return p.words[offset/4 : (offset+n+3)/4], nil
 }
 
-func compareAddress(p *piece, address uint64) int { return cmp.Compare(p.address, address) }
+func compareAddress(p *piece, address uint64) int {
+	return cmp.Compare(p.address, address)
+}
 
 // holds reports whether n bytes at an address are in p.
 func (p *piece) holds(address uint64, n int) bool {
-	return address >= p.address && address+uint64(n) <= p.address+uint64(len(p.data))
+	return address >= p.address &&
+		address+uint64(n) <= p.address+uint64(len(p.data))
 }
 
 // find returns the piece that has n bytes at an address, and their offset.
@@ -108,7 +114,10 @@ func (m *Memory) find(address uint64, n int) (*piece, int, error) {
 			return p, int(address - p.address), nil
 		}
 	}
-	return nil, 0, fmt.Errorf("touches %d bytes at %#x, which were not allocated", n, address)
+	return nil, 0, fmt.Errorf(
+		"touches %d bytes at %#x, which were not allocated",
+		n, address,
+	)
 }
 
 // sharedBase is where a block's shared memory begins.
@@ -158,16 +167,27 @@ const whole = 0xffffffff
 // latencies of the instructions. It assumes that a block has a multiprocessor to itself
 // and that all its reads hit the level-2 cache.
 func (m *Machine) Run(
-	mod *Module, name string, grid, size [3]uint32, params []uint64, only ...int,
+	mod *Module,
+	name string,
+	grid, size [3]uint32,
+	params []uint64,
+	only ...int,
 ) (cycles []int64, err error) {
 	k, ok := mod.kernels[name]
 	if !ok {
 		return nil, fmt.Errorf("there is no kernel %s", name)
 	}
 	threads := int(size[0] * size[1] * size[2])
-	if len(params) != len(k.params) || threads == 0 || threads > k.bound || threads%lanes != 0 {
-		return nil, fmt.Errorf("%s: %d parameters for %d, or %d threads for at most %d",
-			name, len(params), len(k.params), threads, k.bound)
+	if len(params) != len(k.params) || threads == 0 || threads > k.bound ||
+		threads%lanes != 0 {
+		return nil, fmt.Errorf(
+			"%s: %d parameters for %d, or %d threads for at most %d",
+			name,
+			len(params),
+			len(k.params),
+			threads,
+			k.bound,
+		)
 	}
 	b := m.block(k, threads/lanes)
 	b.params = params
@@ -216,7 +236,10 @@ func (m *Machine) block(k *kernel, warps int) *block {
 
 // unravel returns the place of number i in a grid or a block.
 func unravel(i uint32, extents [3]uint32) [3]uint32 {
-	return [3]uint32{i % extents[0], i / extents[0] % extents[1], i / extents[0] / extents[1]}
+	return [3]uint32{
+		i % extents[0], i / extents[0] % extents[1],
+		i / extents[0] / extents[1],
+	}
 }
 
 // run runs one block and returns its cycles.
@@ -253,9 +276,13 @@ func (b *block) run(grid, size, index [3]uint32) (int64, error) {
 		for i := range b.warps {
 			w := &b.warps[i]
 			if w.waits != b.warps[0].waits {
-				return 0, fmt.Errorf("divergence: %d of %d warps wait at a barrier, warp 0 and warp %d not "+
-					"at the same",
-					waiting, len(b.warps), i)
+				return 0, fmt.Errorf(
+					"divergence: %d of %d warps wait at a barrier, warp 0 and warp %d not "+
+						"at the same",
+					waiting,
+					len(b.warps),
+					i,
+				)
 			}
 			w.clock = end + 30
 		}
@@ -273,7 +300,9 @@ func (b *block) setIndices(grid, size, index [3]uint32) {
 			"%ntid.":   func(uint32) uint32 { return size[axis] },
 			"%nctaid.": func(uint32) uint32 { return grid[axis] },
 			"%ctaid.":  func(uint32) uint32 { return index[axis] },
-			"%tid.":    func(thread uint32) uint32 { return unravel(thread, size)[axis] },
+			"%tid.": func(thread uint32) uint32 {
+				return unravel(thread, size)[axis]
+			},
 		} {
 			r, ok := b.k.names[name+letter]
 			if !ok {
@@ -352,8 +381,12 @@ func (b *block) proceed(w *warp) error {
 			continue
 		case barrier:
 			if mask != whole || len(w.paths) > 0 {
-				return fmt.Errorf("divergence: threads %#x of warp %d are at a barrier: %s",
-					mask, w.number, ins.text)
+				return fmt.Errorf(
+					"divergence: threads %#x of warp %d are at a barrier: %s",
+					mask,
+					w.number,
+					ins.text,
+				)
 			}
 			w.waits = p.pc
 			w.put(p.pc+1, mask)
@@ -496,7 +529,10 @@ func (b *block) access(w *warp, ins *instr, mask uint32) error {
 			p = &b.shared
 			offset = int(a) - sharedBase
 			if offset < 0 || offset+bytes > len(p.data) {
-				return fmt.Errorf("lane %d touches byte %d of %d of shared memory", l, offset, len(p.data))
+				return fmt.Errorf(
+					"lane %d touches byte %d of %d of shared memory",
+					l, offset, len(p.data),
+				)
 			}
 		} else {
 			var err error
@@ -506,13 +542,18 @@ func (b *block) access(w *warp, ins *instr, mask uint32) error {
 			}
 		}
 		if a%uint64(bytes) != 0 {
-			return fmt.Errorf("lane %d: %d bytes at %#x, which is not a multiple of their number",
-				l, bytes, a)
+			return fmt.Errorf(
+				"lane %d: %d bytes at %#x, which is not a multiple of their number",
+				l,
+				bytes,
+				a,
+			)
 		}
 		if p.words != nil {
 			for k := offset / 4; k < (offset+bytes)/4; k++ {
 				if err := b.book(&p.words[k], w, ins); err != nil {
-					return fmt.Errorf("lane %d, %#x: %w", l, p.address+uint64(4*k), err)
+					return fmt.Errorf("lane %d, %#x: %w",
+						l, p.address+uint64(4*k), err)
 				}
 			}
 		}
@@ -521,12 +562,16 @@ func (b *block) access(w *warp, ins *instr, mask uint32) error {
 			mem := p.data[offset+k*ins.size:]
 			switch {
 			case ins.kind == store && ins.size == 4:
-				binary.LittleEndian.PutUint32(mem, uint32(b.value(w, ins, 1+k)[l]))
+				binary.LittleEndian.PutUint32(mem, uint32(
+					b.value(w, ins, 1+k)[l],
+				))
 			case ins.kind == store:
 				binary.LittleEndian.PutUint64(mem, b.value(w, ins, 1+k)[l])
 			case ins.kind == atomicAdd:
 				old := binary.LittleEndian.Uint32(mem)
-				binary.LittleEndian.PutUint32(mem, old+uint32(b.value(w, ins, 1)[l]))
+				binary.LittleEndian.PutUint32(
+					mem, old+uint32(b.value(w, ins, 1)[l]),
+				)
 				w.regs[ins.dst[0]][l] = uint64(old)
 			case ins.size == 4:
 				w.regs[ins.dst[k]][l] = uint64(binary.LittleEndian.Uint32(mem))
@@ -567,7 +612,10 @@ func (b *block) book(c *cell, w *warp, ins *instr) error {
 			return fmt.Errorf("it is read, and was never written")
 		}
 		if c.written.collides(first, current) {
-			return fmt.Errorf("race: %s has written it, with no barrier between", c.written.origin(current))
+			return fmt.Errorf(
+				"race: %s has written it, with no barrier between",
+				c.written.origin(current),
+			)
 		}
 	}
 	if ins.space == readOnly {
@@ -591,7 +639,10 @@ func (b *block) book(c *cell, w *warp, ins *instr) error {
 	}
 	for _, a := range [...]access{c.read[0], c.read[1], c.written} {
 		if a.collides(first, current) {
-			return fmt.Errorf("race: %s has touched it, with no barrier between", a.origin(current))
+			return fmt.Errorf(
+				"race: %s has touched it, with no barrier between",
+				a.origin(current),
+			)
 		}
 	}
 	if c.first >= first && c.first != b.id {
