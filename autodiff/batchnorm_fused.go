@@ -37,7 +37,6 @@ func (x *Var) batchNormFused(
 		n.Bias = nil
 	}
 	t := x.tape
-	be := x.tape.be
 	f := x.Cols()
 	groups := n.Groups.Len() - 1
 	k := &backend.Norm{
@@ -62,26 +61,39 @@ func (x *Var) batchNormFused(
 	}
 	fuser.NormForward(k)
 	y = t.Record("BatchNorm", k.Y, func(dy *tensor.Tensor) {
-		d := &backend.NormGradients{
-			DY:    dy,
-			Gamma: be.Alloc(1, f),
-			Beta:  be.Alloc(1, f),
-		}
-		if x.needs {
-			d.DX = be.Alloc(x.Rows(), f)
-		}
-		if n.Bias != nil {
-			d.Bias = be.Alloc(1, f)
-		}
-		fuser.NormBackward(k, d)
-		gamma.AddGrad(d.Gamma)
-		b.AddGrad(d.Beta)
-		if d.DX != nil {
-			x.AddGrad(d.DX)
-		}
-		if d.Bias != nil {
-			n.Bias.AddGrad(d.Bias)
-		}
+		fusedNormGradients(fuser, k, dy, x, gamma, b, n.Bias)
 	}, inputs...)
 	return y, mean, k.Var
+}
+
+// fusedNormGradients adds the gradients of the operands of k, from that of its output.
+// bias may be nil.
+func fusedNormGradients(
+	fuser backend.NormFuser,
+	k *backend.Norm,
+	dy *tensor.Tensor,
+	x, gamma, beta, bias *Var,
+) {
+	be := x.tape.be
+	f := x.Cols()
+	d := &backend.NormGradients{
+		DY:    dy,
+		Gamma: be.Alloc(1, f),
+		Beta:  be.Alloc(1, f),
+	}
+	if x.needs {
+		d.DX = be.Alloc(x.Rows(), f)
+	}
+	if bias != nil {
+		d.Bias = be.Alloc(1, f)
+	}
+	fuser.NormBackward(k, d)
+	gamma.AddGrad(d.Gamma)
+	beta.AddGrad(d.Beta)
+	if d.DX != nil {
+		x.AddGrad(d.DX)
+	}
+	if d.Bias != nil {
+		bias.AddGrad(d.Bias)
+	}
 }

@@ -281,9 +281,53 @@ func (c *checker) check(p *autodiff.Param, grad []float64, f0 float64) []error {
 	if !axes {
 		count = c.o.Directions
 	}
-	analytic := make([]float64, count)
-	numeric := make([]float64, count)
-	biggest := math.Abs(f0)
+	analytic, numeric, biggest := c.slopes(p, x, grad, count, axes)
+	// A value of size b carries a rounding error of some b·2⁻⁵³; the quotient
+	// divides it by the step.
+	noise := 16 * 0x1p-53 * max(biggest, math.Abs(f0)) / c.o.Eps
+	s := 0.0
+	for _, v := range numeric {
+		s = max(s, math.Abs(v))
+	}
+	var errs []error
+	if !c.o.AllowZero && (s < 1e-6 || s < 100*noise) {
+		errs = append(errs, fmt.Errorf(
+			"gradcheck: %s%v: the gradient is negligible (largest %.3g, noise %.3g): the check "+
+				"would prove nothing",
+			p.Name, p.Value, s, noise,
+		))
+	}
+	for k := range count {
+		a := analytic[k]
+		m := numeric[k]
+		tolerance := c.o.RTol*max(math.Abs(a), math.Abs(m)) + c.o.ATol*s + noise
+		if d := math.Abs(a - m); !(d <= tolerance) {
+			where := fmt.Sprintf("entry (%d,%d)",
+				k/p.Value.Cols, k%p.Value.Cols)
+			if !axes {
+				where = fmt.Sprintf("random direction %d", k)
+			}
+			errs = append(errs, fmt.Errorf(
+				"gradcheck: %s%v: %s: analytic %.12g, numeric %.12g, difference %.3g",
+				p.Name, p.Value, where, a, m, d,
+			))
+			if len(errs) >= maxReports {
+				break
+			}
+		}
+	}
+	return errs
+}
+
+// slopes returns the derivatives of the value in count directions from x: analytic ones by
+// grad, and numeric ones by central differences. Directions are axes or random. biggest is
+// the largest magnitude of a value that it met.
+func (c *checker) slopes(
+	p *autodiff.Param, x, grad []float64, count int, axes bool,
+) (analytic, numeric []float64, biggest float64) {
+	n := len(grad)
+	analytic = make([]float64, count)
+	numeric = make([]float64, count)
 	step := make([]float64, n)
 	moved := make([]float64, n)
 	for k := range count {
@@ -315,42 +359,5 @@ func (c *checker) check(p *autodiff.Param, grad []float64, f0 float64) []error {
 			analytic[k] += grad[i] * step[i] / scale
 		}
 	}
-	// A value of size b carries a rounding error of some b·2⁻⁵³; the quotient
-	// divides it by the step.
-	noise := 16 * 0x1p-53 * biggest / c.o.Eps
-	s := 0.0
-	for _, v := range numeric {
-		s = max(s, math.Abs(v))
-	}
-	var errs []error
-	if !c.o.AllowZero && (s < 1e-6 || s < 100*noise) {
-		errs = append(errs, fmt.Errorf(
-			"gradcheck: %s%v: the gradient is negligible (largest %.3g, noise %.3g): the check "+
-				"would prove nothing",
-			p.Name,
-			p.Value,
-			s,
-			noise,
-		))
-	}
-	for k := range count {
-		a := analytic[k]
-		m := numeric[k]
-		if d := math.Abs(a - m); !(d <= c.o.RTol*max(math.Abs(a), math.Abs(m))+
-			c.o.ATol*s+noise) {
-			where := fmt.Sprintf("entry (%d,%d)",
-				k/p.Value.Cols, k%p.Value.Cols)
-			if !axes {
-				where = fmt.Sprintf("random direction %d", k)
-			}
-			errs = append(errs, fmt.Errorf(
-				"gradcheck: %s%v: %s: analytic %.12g, numeric %.12g, difference %.3g",
-				p.Name, p.Value, where, a, m, d,
-			))
-			if len(errs) >= maxReports {
-				break
-			}
-		}
-	}
-	return errs
+	return analytic, numeric, biggest
 }

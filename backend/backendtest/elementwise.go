@@ -63,9 +63,8 @@ func checkUnary(s *suite) {
 		}
 		sweep := constant(401, 10, 0)
 		for i := range sweep.v {
-			sweep.v[i] = math.Copysign(
-				math.Exp2(float64(i-2005)/50), float64(i%2)-0.5,
-			) // ±2^-40 to ±2^40
+			magnitude := math.Exp2(float64(i-2005) / 50)
+			sweep.v[i] = math.Copysign(magnitude, float64(i%2)-0.5) // ±2^-40 to ±2^40
 		}
 		unary(sweep, 0, "from ±2^-40 to ±2^40", false)
 		for i := range sweep.v {
@@ -77,6 +76,11 @@ func checkUnary(s *suite) {
 		}
 		unary(sweep, 0, "around 1", false)
 	}
+	s.checkLeastDegree()
+}
+
+// checkLeastDegree checks InvSqrt around the least degree of the engine, which ref lacks.
+func (s *suite) checkLeastDegree() {
 	least := backend.LeastDegree(s.b.Precision())
 	a := s.upload(row(
 		s.smallest, s.normal, least/2, least*(1-s.eps/2), least, 4*least,
@@ -109,6 +113,18 @@ func checkBinary(s *suite) {
 		func(rows, cols int) (int, int) {
 			return rows, cols
 		})
+	// Both arguments may be one tensor.
+	for _, op := range backend.BinaryOps() {
+		s.try(trial{
+			op:   "Binary " + op.String(),
+			note: "of a tensor with itself",
+			in:   []matrix{s.random(9, 13)},
+			out:  []output{within(9, 13, 2)},
+			call: func(o operands) {
+				o.Binary(o.out[0], op, o.in[0], o.in[0])
+			},
+		})
+	}
 }
 
 func checkBinaryRow(s *suite) {
@@ -188,20 +204,6 @@ func (s *suite) checkBinary(
 			binary(x, y, 0, note, false)
 		})
 	}
-	// Both arguments may be one tensor.
-	if name == "Binary" {
-		for _, op := range backend.BinaryOps() {
-			s.try(trial{
-				op:   "Binary " + op.String(),
-				note: "of a tensor with itself",
-				in:   []matrix{s.random(9, 13)},
-				out:  []output{within(9, 13, 2)},
-				call: func(o operands) {
-					o.Binary(o.out[0], op, o.in[0], o.in[0])
-				},
-			})
-		}
-	}
 }
 
 // specialPairs calls try with arguments that have every pair of special values.
@@ -278,68 +280,62 @@ func checkAffine(s *suite) {
 	affine(row(s.special()...), -1, 1, 0, ", special values", false)
 }
 
-func checkAxpby(s *suite) {
-	axpby := func(
-		x, y matrix, alpha, beta float64, alias int, note string, large bool,
-	) {
-		s.Helper()
-		dst := x
-		if alias == 2 {
-			dst = y
-		}
-		t := trial{
-			op:    "Axpby",
-			note:  fmt.Sprintf("alpha=%v beta=%v%s", alpha, beta, note),
-			alias: alias,
-			large: large,
-			in:    []matrix{x, y},
-			out:   []output{{before: before(dst, alias)}},
-			call: func(o operands) {
-				o.Axpby(o.out[0], alpha, o.in[0], beta, o.in[1])
-			},
-		}
-		scale := x.mapped(math.Abs)
-		for i := range scale.v {
-			scale.v[i] = math.Abs(alpha*x.v[i]) + math.Abs(beta*y.v[i])
-		}
-		t.out[0].tol = tolerance{ulps: 2, scale: &scale}
-		s.try(t)
+// axpby tries one call of Axpby. The result overwrites nothing, x or y for alias 0, 1 or 2.
+func (s *suite) axpby(
+	x, y matrix, alpha, beta float64, alias int, note string, large bool,
+) {
+	s.Helper()
+	dst := x
+	if alias == 2 {
+		dst = y
 	}
+	t := trial{
+		op:    "Axpby",
+		note:  fmt.Sprintf("alpha=%v beta=%v%s", alpha, beta, note),
+		alias: alias,
+		large: large,
+		in:    []matrix{x, y},
+		out:   []output{{before: before(dst, alias)}},
+		call: func(o operands) {
+			o.Axpby(o.out[0], alpha, o.in[0], beta, o.in[1])
+		},
+	}
+	scale := x.mapped(math.Abs)
+	for i := range scale.v {
+		scale.v[i] = math.Abs(alpha*x.v[i]) + math.Abs(beta*y.v[i])
+	}
+	t.out[0].tol = tolerance{ulps: 2, scale: &scale}
+	s.try(t)
+}
+
+func checkAxpby(s *suite) {
 	for _, alpha := range factors {
 		for _, beta := range factors {
 			for alias := range 3 {
-				axpby(
-					s.random(7, 19), s.random(7, 19),
-					alpha, beta, alias, "", false,
-				)
+				x := s.random(7, 19)
+				y := s.random(7, 19)
+				s.axpby(x, y, alpha, beta, alias, "", false)
 			}
 		}
 	}
 	smallShapes(func(rows, cols int, large bool) {
 		for alias := range 3 {
-			axpby(
-				s.random(rows, cols), s.random(rows, cols),
-				0.7, -0.2, alias, "", large,
-			)
+			x := s.random(rows, cols)
+			y := s.random(rows, cols)
+			s.axpby(x, y, 0.7, -0.2, alias, "", large)
 		}
 	})
 	for alias := range 3 {
 		aLargeShape(alias, func(rows, cols int, large bool) {
-			axpby(
-				s.random(rows, cols), s.random(rows, cols),
-				0.7, -0.2, alias, "", large,
-			)
+			x := s.random(rows, cols)
+			y := s.random(rows, cols)
+			s.axpby(x, y, 0.7, -0.2, alias, "", large)
 		})
 	}
 	special := row(s.special()...)
-	axpby(
-		special, constant(1, special.cols, 1),
-		1, 1, 0, ", special values", false,
-	)
-	axpby(
-		constant(1, special.cols, 1), special,
-		1, -1, 0, ", special values", false,
-	)
+	ones := constant(1, special.cols, 1)
+	s.axpby(special, ones, 1, 1, 0, ", special values", false)
+	s.axpby(ones, special, 1, -1, 0, ", special values", false)
 	s.try(trial{
 		op:   "Axpby",
 		note: "of a tensor with itself",

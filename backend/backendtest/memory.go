@@ -79,18 +79,18 @@ func checkAlloc(s *suite) {
 	for _, t := range held {
 		s.free(t)
 	}
-	if n := s.b.InUse(); n != before {
-		s.errorf("InUse is %d bytes with all tensors freed, want %d as before",
-			n, before)
-	}
+	s.wantInUse(before, "with all tensors freed")
 	for range 100 {
 		s.free(s.alloc(300, 100))
 	}
+	s.wantInUse(before, "after a hundred pairs of Alloc and Free")
+}
+
+// wantInUse checks that the engine holds as many bytes as before.
+func (s *suite) wantInUse(before int64, when string) {
+	s.Helper()
 	if n := s.b.InUse(); n != before {
-		s.errorf(
-			"InUse is %d bytes after a hundred pairs of Alloc and Free, want %d",
-			n, before,
-		)
+		s.errorf("InUse is %d bytes %s, want %d as before", n, when, before)
 	}
 }
 
@@ -210,12 +210,7 @@ func checkIndices(s *suite) {
 		s.freeIndex(x)
 	}
 	s.free(src)
-	if n := s.b.InUse(); n != before {
-		s.errorf(
-			"InUse is %d bytes with all index vectors freed, want %d as before",
-			n, before,
-		)
-	}
+	s.wantInUse(before, "with all index vectors freed")
 }
 
 // gathered returns the elements of a column at the given rows.
@@ -279,14 +274,7 @@ func checkIndexBlock(s *suite) {
 	} {
 		old := slices.Clone(hosts)
 		gather()
-		var vectors []*backend.Indices
-		var contents [][]int32
-		for _, k := range which {
-			hosts[k] = s.randomIndices(lengths[k])
-			vectors = append(vectors, xs[k])
-			contents = append(contents, hosts[k])
-		}
-		s.b.UpdateIndices(vectors, contents)
+		s.refill(xs, hosts, which)
 		verify(fmt.Sprintf("queued before %v were refilled", which), old)
 		gather()
 		verify(fmt.Sprintf("after %v were refilled", which), hosts)
@@ -297,17 +285,27 @@ func checkIndexBlock(s *suite) {
 			s.errorf("Replay: %v", err)
 		}
 		verify(fmt.Sprintf("replayed after %v were refilled", which), hosts)
-		for k, x := range xs {
-			if !slices.Equal(x.Host, hosts[k]) {
-				s.errorf(
-					"Host of vector %d is not the slice that it was refilled with",
-					k,
-				)
-			}
-		}
 	}
 	if err := step.Close(); err != nil {
 		s.errorf("Close: %v", err)
+	}
+}
+
+// refill gives some vectors of a block new contents at once, and checks that each says so.
+func (s *suite) refill(xs []*backend.Indices, hosts [][]int32, which []int) {
+	s.Helper()
+	var vectors []*backend.Indices
+	var contents [][]int32
+	for _, k := range which {
+		hosts[k] = s.randomIndices(len(hosts[k]))
+		vectors = append(vectors, xs[k])
+		contents = append(contents, hosts[k])
+	}
+	s.b.UpdateIndices(vectors, contents)
+	for k, x := range xs {
+		if !slices.Equal(x.Host, hosts[k]) {
+			s.errorf("Host of vector %d is not the slice that it was refilled with", k)
+		}
 	}
 }
 

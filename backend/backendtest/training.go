@@ -198,36 +198,31 @@ func checkDropoutMask(s *suite) {
 		})
 	}
 	for _, keep := range keeps {
-		const n = 40000
-		m := s.perform(mask(200, n/200, keep, 99, 3, false))[0]
-		ones := 0
-		for i, v := range m.v {
-			keeps := backend.DropoutKeep(keep, 99, 3, uint64(i))
-			if (v != 0) != keeps {
-				s.errorf(
-					"DropoutMask, keep=%v: element %s is %v, but DropoutKeep says %v",
-					keep,
-					m.at(i),
-					v,
-					keeps,
-				)
-				break
-			}
-			if v != 0 {
-				ones++
-			}
+		s.checkKept(keep, s.perform(mask(200, 200, keep, 99, 3, false))[0])
+	}
+}
+
+// checkKept checks that DropoutKeep has the elements of the mask m for seed 99 and step 3, and
+// that there are about as many as keep says.
+func (s *suite) checkKept(keep float64, m matrix) {
+	s.Helper()
+	ones := 0
+	for i, v := range m.v {
+		keeps := backend.DropoutKeep(keep, 99, 3, uint64(i))
+		if (v != 0) != keeps {
+			s.errorf("DropoutMask, keep=%v: element %s is %v, but DropoutKeep says %v",
+				keep, m.at(i), v, keeps)
+			break
 		}
-		sd := math.Sqrt(n * keep * (1 - keep))
-		if math.Abs(float64(ones)-n*keep) > 4*sd {
-			s.errorf(
-				"DropoutMask, keep=%v: %d of %d elements are kept, want %.0f ± %.0f",
-				keep,
-				ones,
-				n,
-				n*keep,
-				sd,
-			)
+		if v != 0 {
+			ones++
 		}
+	}
+	n := float64(len(m.v))
+	sd := math.Sqrt(n * keep * (1 - keep))
+	if math.Abs(float64(ones)-n*keep) > 4*sd {
+		s.errorf("DropoutMask, keep=%v: %d of %v elements are kept, want %.0f ± %.0f",
+			keep, ones, n, n*keep, sd)
 	}
 }
 
@@ -311,9 +306,7 @@ func (s *suite) adamSteps(rows, cols int, c backend.AdamConfig, rate float64) {
 	s.Helper()
 	n := rows * cols
 	rng := rand.New(rand.NewPCG(3, 4))
-	p := make([]float64, n)
-	m := make([]float64, n)
-	v := make([]float64, n)
+	torch := newTorchAdam(n)
 	allowed := make([]float64, n) // error of p, which accumulates
 	zero := constant(rows, cols, 0)
 	tp := s.upload(zero)
@@ -334,47 +327,28 @@ func (s *suite) adamSteps(rows, cols int, c backend.AdamConfig, rate float64) {
 		s.b.Affine(tStep, 1, tStep, 1)
 		s.b.Adam(tp, tg, tm, tv, tRate, tStep, c)
 
-		// The update of torch.optim.Adam.
-		stepSize := rate / (1 - math.Pow(c.Beta1, float64(t)))
-		correction2 := math.Sqrt(1 - math.Pow(c.Beta2, float64(t)))
-		for i := range n {
-			g := g.v[i]
-			if c.WeightDecay != 0 {
-				g += c.WeightDecay * p[i]
-			}
-			m[i] += (g - m[i]) * (1 - c.Beta1)
-			v[i] = v[i]*c.Beta2 + (1-c.Beta2)*g*g
-			update := stepSize * m[i] / (math.Sqrt(v[i])/correction2 + c.Eps)
-			p[i] -= update
-			allowed[i] += 4 * s.eps * (math.Abs(p[i]) + 8*rate)
-		}
+		torch.update(g.v, rate, c, float64(t))
 		results := []matrix{
 			download(s.b, tp), download(s.b, tm), download(s.b, tv),
 		}
 		for i := range n {
+			p := torch.p[i]
+			v := torch.v[i]
+			allowed[i] += 4 * s.eps * (math.Abs(p) + 8*rate)
 			roundings := s.eps * float64(t+4)
 			slack := []float64{
 				allowed[i],
 				roundings,
-				2*roundings*v[i] + 2*c.WeightDecay*allowed[i],
+				2*roundings*v + 2*c.WeightDecay*allowed[i],
 			}
-			for k, want := range []float64{p[i], m[i], v[i]} {
+			for k, want := range []float64{p, torch.m[i], v} {
 				got := results[k].v[i]
 				if off := math.Abs(got - want); !(off <= slack[k]) {
 					s.errorf(
 						"Adam [%d×%d], %+v, rate=%v: after step %d, element %s of %c is %v, want %v "+
 							"(off by %.3g, allowed %.3g)",
-						rows,
-						cols,
-						c,
-						rate,
-						t,
-						zero.at(i),
-						"pmv"[k],
-						got,
-						want,
-						off,
-						slack[k],
+						rows, cols, c, rate, t, zero.at(i),
+						"pmv"[k], got, want, off, slack[k],
 					)
 					return
 				}
@@ -383,6 +357,35 @@ func (s *suite) adamSteps(rows, cols int, c backend.AdamConfig, rate float64) {
 	}
 	for _, t := range []*tensor.Tensor{tp, tm, tv, tg, tRate, tStep} {
 		s.free(t)
+	}
+}
+
+// torchAdam is torch.optim.Adam in float64: the weights and the moments.
+type torchAdam struct {
+	p, m, v []float64
+}
+
+func newTorchAdam(n int) *torchAdam {
+	return &torchAdam{
+		p: make([]float64, n),
+		m: make([]float64, n),
+		v: make([]float64, n),
+	}
+}
+
+// update makes step t, counted from 1, with the gradient g.
+func (a *torchAdam) update(
+	g []float64, rate float64, c backend.AdamConfig, t float64,
+) {
+	stepSize := rate / (1 - math.Pow(c.Beta1, t))
+	correction2 := math.Sqrt(1 - math.Pow(c.Beta2, t))
+	for i, g := range g {
+		if c.WeightDecay != 0 {
+			g += c.WeightDecay * a.p[i]
+		}
+		a.m[i] += (g - a.m[i]) * (1 - c.Beta1)
+		a.v[i] = a.v[i]*c.Beta2 + (1-c.Beta2)*g*g
+		a.p[i] -= stepSize * a.m[i] / (math.Sqrt(a.v[i])/correction2 + c.Eps)
 	}
 }
 
@@ -495,29 +498,10 @@ func checkCapture(s *suite) {
 			want[i].loss,
 		)
 	}
-	// Two recordings are independent, and the second outlives the first.
-	model := newMiniature(s.b, s.alloc, w)
-	s.b.Upload(model.x, inputs[0].v)
-	second, err := s.b.Capture(model.run)
-	if err != nil {
-		s.errorf("Capture of a second step: %v", err)
-		return
-	}
-	if err := step.Close(); err != nil {
-		s.errorf("Close: %v", err)
-	}
-	s.b.Upload(model.x, inputs[1].v)
-	if err := second.Replay(); err != nil {
-		s.errorf("Replay of a second step: %v", err)
-	}
+	twice := s.recordAgain(step, w, inputs)
 	s.wantSame(
-		"Capture: weights after two runs of a second recording",
-		download(s.b, model.w),
-		want[1].w,
+		"Capture: weights after two runs of a second recording", twice, want[1].w,
 	)
-	if err := second.Close(); err != nil {
-		s.errorf("Close of a second step: %v", err)
-	}
 	// The same step on ref, within the drift of six updates.
 	oracle := newMiniature(s.ref, s.ref.Alloc, w)
 	runOracle := func(int) { oracle.run() }
@@ -530,4 +514,28 @@ func checkCapture(s *suite) {
 			}
 		}
 	}
+}
+
+// recordAgain records a second step, closes the first one and replays the second, which must
+// not depend on it. It returns the weights after both inputs.
+func (s *suite) recordAgain(first backend.Step, w matrix, inputs []matrix) matrix {
+	model := newMiniature(s.b, s.alloc, w)
+	s.b.Upload(model.x, inputs[0].v)
+	second, err := s.b.Capture(model.run)
+	if err != nil {
+		s.errorf("Capture of a second step: %v", err)
+		panic(stop{})
+	}
+	if err := first.Close(); err != nil {
+		s.errorf("Close: %v", err)
+	}
+	s.b.Upload(model.x, inputs[1].v)
+	if err := second.Replay(); err != nil {
+		s.errorf("Replay of a second step: %v", err)
+	}
+	weights := download(s.b, model.w)
+	if err := second.Close(); err != nil {
+		s.errorf("Close of a second step: %v", err)
+	}
+	return weights
 }

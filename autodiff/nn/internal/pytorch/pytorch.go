@@ -514,27 +514,6 @@ func (m *machine) do(op byte) {
 		m.push(m.popTuple(int(op) - 0x84))
 	case 't':
 		m.push(m.popMark())
-	case 'K': // numbers of 1 and 2 bytes, and with a sign of 4
-		m.push(int64(m.number(1)))
-	case 'M':
-		m.push(int64(m.number(2)))
-	case 'J':
-		m.push(int64(int32(m.number(4))))
-	case 0x8a: // LONG1
-		n := m.number(1)
-		if n > 8 {
-			m.fail("a number of %d bytes", n)
-			return
-		}
-		m.push(int64(m.number(int(n))<<(64-8*n)) >> (64 - 8*n))
-	case 'G':
-		if b := m.bytes(8); b != nil {
-			m.push(math.Float64frombits(binary.BigEndian.Uint64(b)))
-		}
-	case 'X', 'T': // texts
-		m.push(string(m.bytes(m.number(4))))
-	case 'U':
-		m.push(string(m.bytes(m.number(1))))
 	case 'q': // put into the memo, and get
 		m.memo[uint32(m.number(1))] = m.top()
 	case 'r':
@@ -561,10 +540,36 @@ func (m *machine) do(op byte) {
 			m.fail("%s with attributes", describe(m.top()))
 		}
 	default:
-		m.fail(
-			"the pickle has the instruction %#02x, which no state_dict needs",
-			op,
-		)
+		m.literal(op)
+	}
+}
+
+// literal pushes the number or the text of an instruction that carries one.
+func (m *machine) literal(op byte) {
+	switch op {
+	case 'K': // numbers of 1 and 2 bytes, and with a sign of 4
+		m.push(int64(m.number(1)))
+	case 'M':
+		m.push(int64(m.number(2)))
+	case 'J':
+		m.push(int64(int32(m.number(4))))
+	case 0x8a: // LONG1
+		n := m.number(1)
+		if n > 8 {
+			m.fail("a number of %d bytes", n)
+			return
+		}
+		m.push(int64(m.number(int(n))<<(64-8*n)) >> (64 - 8*n))
+	case 'G':
+		if b := m.bytes(8); b != nil {
+			m.push(math.Float64frombits(binary.BigEndian.Uint64(b)))
+		}
+	case 'X', 'T': // texts
+		m.push(string(m.bytes(m.number(4))))
+	case 'U':
+		m.push(string(m.bytes(m.number(1))))
+	default:
+		m.fail("the pickle has the instruction %#02x, which no state_dict needs", op)
 	}
 }
 
