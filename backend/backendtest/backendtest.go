@@ -239,10 +239,8 @@ func (c check) run(t tb, b backend.Backend, short, serial bool) {
 			b.FreeIndices(x)
 		}
 		if n := b.InUse(); n != before {
-			t.Errorf(
-				"InUse is %d bytes after everything was freed, want %d as before",
-				n, before,
-			)
+			t.Errorf("InUse is %d bytes after everything was freed, want %d as before",
+				n, before)
 		}
 	}()
 	c.do(s)

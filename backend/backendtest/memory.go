@@ -266,12 +266,7 @@ func checkIndexBlock(s *suite) {
 		return
 	}
 	// Refill all, several neighbours, one, and some out of order.
-	for _, which := range [][]int{
-		{0, 1, 2, 3, 4, 5, 6},
-		{2, 3, 4},
-		{6},
-		{4, 0, 2, 1},
-	} {
+	for _, which := range [][]int{{0, 1, 2, 3, 4, 5, 6}, {2, 3, 4}, {6}, {4, 0, 2, 1}} {
 		old := slices.Clone(hosts)
 		gather()
 		s.refill(xs, hosts, which)

@@ -153,34 +153,22 @@ func loops[T float](leastDegree T) kernels[T] {
 			backend.Gate:    simd.Gate[T],
 		},
 		byRow: [...]func(dst, a, row []T){
-			backend.Add: simd.AddRow[T],
-			backend.Sub: simd.SubRow[T],
-			backend.Mul: simd.MulRow[T],
-			backend.Div: simd.DivRow[T],
-			backend.Max: func(dst, a, row []T) {
-				eachRow(simd.Maximum, dst, a, row)
-			},
-			backend.Greater: func(dst, a, row []T) {
-				eachRow(simd.Greater, dst, a, row)
-			},
-			backend.Gate: func(dst, a, row []T) {
-				eachRow(simd.Gate, dst, a, row)
-			},
+			backend.Add:     simd.AddRow[T],
+			backend.Sub:     simd.SubRow[T],
+			backend.Mul:     simd.MulRow[T],
+			backend.Div:     simd.DivRow[T],
+			backend.Max:     eachRow(simd.Maximum[T]),
+			backend.Greater: eachRow(simd.Greater[T]),
+			backend.Gate:    eachRow(simd.Gate[T]),
 		},
 		byCol: [...]func(dst, a, col []T){
-			backend.Add: simd.AddCol[T],
-			backend.Sub: simd.SubCol[T],
-			backend.Mul: simd.MulCol[T],
-			backend.Div: simd.DivCol[T],
-			backend.Max: func(dst, a, col []T) {
-				eachCol(larger, dst, a, col)
-			},
-			backend.Greater: func(dst, a, col []T) {
-				eachCol(greater, dst, a, col)
-			},
-			backend.Gate: func(dst, a, col []T) {
-				eachCol(gate, dst, a, col)
-			},
+			backend.Add:     simd.AddCol[T],
+			backend.Sub:     simd.SubCol[T],
+			backend.Mul:     simd.MulCol[T],
+			backend.Div:     simd.DivCol[T],
+			backend.Max:     eachCol(larger[T]),
+			backend.Greater: eachCol(greater[T]),
+			backend.Gate:    eachCol(gate[T]),
 		},
 		biasReLU: simd.AddRowReLU[T],
 		reduce: [...]func(a []T) T{
@@ -197,22 +185,26 @@ func loops[T float](leastDegree T) kernels[T] {
 	}
 }
 
-// eachRow runs a kernel for pairs on every row of a, each with the same row.
-func eachRow[T float](op func(dst, a, b []T), dst, a, row []T) {
-	for ; len(dst) > 0; dst = dst[len(row):] {
-		op(dst[:len(row)], a[:len(row)], row)
-		a = a[len(row):]
+// eachRow returns a kernel that runs op on every row of a, each with the same row.
+func eachRow[T float](op func(dst, a, b []T)) func(dst, a, row []T) {
+	return func(dst, a, row []T) {
+		for ; len(dst) > 0; dst = dst[len(row):] {
+			op(dst[:len(row)], a[:len(row)], row)
+			a = a[len(row):]
+		}
 	}
 }
 
-// eachCol runs a function for pairs on every row of a with the row's element of
-// col. No model does this often enough to deserve vector kernels.
-func eachCol[T float](op func(a, b T) T, dst, a, col []T) {
-	cols := len(dst) / max(1, len(col))
-	for i, c := range col {
-		d := rowOf(dst, i, cols)
-		for j, x := range rowOf(a, i, cols) {
-			d[j] = op(x, c)
+// eachCol returns a kernel that runs op on every element of a and the element of col for its
+// row. No model does this often enough to deserve vector kernels.
+func eachCol[T float](op func(a, b T) T) func(dst, a, col []T) {
+	return func(dst, a, col []T) {
+		cols := len(dst) / max(1, len(col))
+		for i, c := range col {
+			d := rowOf(dst, i, cols)
+			for j, x := range rowOf(a, i, cols) {
+				d[j] = op(x, c)
+			}
 		}
 	}
 }

@@ -114,26 +114,8 @@ func checkGemm[T Float](
 	c []T,
 	ldc int,
 ) bool {
-	rowsA := m
-	colsA := k
-	switch tA {
-	case blas.NoTrans:
-	case blas.Trans, blas.ConjTrans:
-		rowsA = k
-		colsA = m
-	default:
-		panic(badTranspose)
-	}
-	rowsB := k
-	colsB := n
-	switch tB {
-	case blas.NoTrans:
-	case blas.Trans, blas.ConjTrans:
-		rowsB = n
-		colsB = k
-	default:
-		panic(badTranspose)
-	}
+	rowsA, colsA := storedShape(tA, m, k)
+	rowsB, colsB := storedShape(tB, k, n)
 	switch {
 	case m < 0:
 		panic(mLT0)
@@ -173,4 +155,15 @@ func checkGemm[T Float](
 		}
 	}
 	return false
+}
+
+// storedShape returns the shape that an operand of rows×cols has in memory.
+func storedShape(t blas.Transpose, rows, cols int) (storedRows, storedCols int) {
+	switch t {
+	case blas.NoTrans:
+		return rows, cols
+	case blas.Trans, blas.ConjTrans:
+		return cols, rows
+	}
+	panic(badTranspose)
 }

@@ -140,7 +140,10 @@ func gemm[T Float](
 	a []T,
 	lda int,
 	b []T,
-	ldb int, beta T, c []T, ldc int,
+	ldb int,
+	beta T,
+	c []T,
+	ldc int,
 ) {
 	x := product[T]{
 		ws:    ws,
@@ -164,17 +167,11 @@ func gemm[T Float](
 		x.rsA = 1
 		x.csA = lda
 	}
-	longest := kcMax
-	if n <= narrow {
-		longest = kcNarrow
-	}
 	step := 1 // terms that a kernel takes at a time
 	if ts.pairs != nil {
 		step = 2
 	}
-	kSteps := (k + step - 1) / step
-	kBlocks := (kSteps + longest - 1) / longest
-	kc := (kSteps + kBlocks - 1) / kBlocks
+	kc := blockSteps((k+step-1)/step, n)
 	nc := max(x.width, ncBytes/x.size/kc/x.width*x.width)
 
 	p := &ws.args
@@ -191,13 +188,8 @@ func gemm[T Float](
 			p.mode = gemmUpdate
 			p.beta = bits(T(1))
 			if k0 == 0 {
+				p.mode = firstMode(alpha, beta)
 				p.beta = bits(beta)
-				if beta == 0 {
-					p.mode = gemmScale
-					if alpha == 1 {
-						p.mode = gemmStore
-					}
-				}
 			}
 			x.block()
 		}
@@ -207,6 +199,28 @@ func gemm[T Float](
 	p.b = nil
 	p.c = nil
 	runtime.KeepAlive(ws)
+}
+
+// blockSteps returns the number of steps of a block, when a product of n columns takes kSteps
+// in blocks that are as even as can be.
+func blockSteps(kSteps, n int) int {
+	longest := kcMax
+	if n <= narrow {
+		longest = kcNarrow
+	}
+	blocks := (kSteps + longest - 1) / longest
+	return (kSteps + blocks - 1) / blocks
+}
+
+// firstMode returns the mode of the kernel for the first block of terms.
+func firstMode[T Float](alpha, beta T) int {
+	switch {
+	case beta != 0:
+		return gemmUpdate
+	case alpha != 1:
+		return gemmScale
+	}
+	return gemmStore
 }
 
 // product is a product in progress, at one block of B.

@@ -257,17 +257,7 @@ func (d *download) attempt(ctx context.Context) error {
 	})
 	defer idle.Stop()
 
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url, nil)
-	if err != nil {
-		return err
-	}
-	// A transparent gzip would make lengths and ranges those of another file.
-	req.Header.Set("Accept-Encoding", "identity")
-	if size > 0 {
-		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", size))
-		req.Header.Set("If-Range", meta.validator())
-	}
-	resp, err := d.opts.Client.Do(req)
+	resp, err := d.request(ctx, size, meta)
 	switch {
 	case errors.Is(err, errRedirect):
 		return fmt.Errorf("%s: %w", d.url, err)
@@ -318,6 +308,21 @@ func (d *download) attempt(ctx context.Context) error {
 	}
 	d.size = size
 	return errors.Join(d.copy(ctx, f, resp.Body, total, idle), f.Close())
+}
+
+// request asks for the file, behind its first size bytes if it is still the same file.
+func (d *download) request(ctx context.Context, size int64, meta partMeta) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url, nil)
+	if err != nil {
+		return nil, err
+	}
+	// A transparent gzip would make lengths and ranges those of another file.
+	req.Header.Set("Accept-Encoding", "identity")
+	if size > 0 {
+		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", size))
+		req.Header.Set("If-Range", meta.validator())
+	}
+	return d.opts.Client.Do(req)
 }
 
 // broken returns the error about a connection that ended early.

@@ -116,47 +116,56 @@ func scalar(op []string) function {
 
 // integerOp returns the function of an instruction on integers of type T.
 func integerOp[T integer](name string) function {
-	binary := func(f func(x, y T) T) function {
-		return func(a, b, _ uint64) uint64 {
-			return word(f(number[T](a), number[T](b)))
-		}
-	}
-	width := uint64(bits.OnesCount64(word(^T(0))))
 	switch name {
 	case "add":
-		return binary(func(x, y T) T { return x + y })
+		return wordwise(func(x, y T) T { return x + y })
 	case "sub":
-		return binary(func(x, y T) T { return x - y })
+		return wordwise(func(x, y T) T { return x - y })
 	case "mul":
-		return binary(func(x, y T) T { return x * y })
+		return wordwise(func(x, y T) T { return x * y })
 	case "mad":
 		return func(a, b, c uint64) uint64 {
 			return word(number[T](a)*number[T](b) + number[T](c))
 		}
 	case "div":
-		return binary(func(x, y T) T {
+		return wordwise(func(x, y T) T {
 			if y == 0 {
 				return ^T(0) // as on devices
 			}
 			return x / y
 		})
 	case "rem":
-		return binary(func(x, y T) T {
+		return wordwise(func(x, y T) T {
 			if y == 0 {
 				return x
 			}
 			return x % y
 		})
 	case "min":
-		return binary(func(x, y T) T { return min(x, y) })
+		return wordwise(func(x, y T) T { return min(x, y) })
 	case "max":
-		return binary(func(x, y T) T { return max(x, y) })
+		return wordwise(func(x, y T) T { return max(x, y) })
+	}
+	return bitOp[T](name)
+}
+
+// wordwise makes an operation of a function of two integers.
+func wordwise[T integer](f func(x, y T) T) function {
+	return func(a, b, _ uint64) uint64 {
+		return word(f(number[T](a), number[T](b)))
+	}
+}
+
+// bitOp returns an operation on the bits of integers, nil for what is none.
+func bitOp[T integer](name string) function {
+	width := uint64(bits.OnesCount64(word(^T(0))))
+	switch name {
 	case "and":
-		return binary(func(x, y T) T { return x & y })
+		return wordwise(func(x, y T) T { return x & y })
 	case "or":
-		return binary(func(x, y T) T { return x | y })
+		return wordwise(func(x, y T) T { return x | y })
 	case "xor":
-		return binary(func(x, y T) T { return x ^ y })
+		return wordwise(func(x, y T) T { return x ^ y })
 	case "not":
 		return func(a, _, _ uint64) uint64 {
 			return word(^number[T](a))
@@ -397,26 +406,7 @@ func floatComparison(cc string) func(x, y float64) bool {
 
 // convert returns cvt from a source type to a target type.
 func convert(target, source, mode string) function {
-	var round func(float64) float64
-	switch mode {
-	case "rzi":
-		round = math.Trunc
-	case "rni":
-		round = math.RoundToEven
-	case "rmi":
-		round = math.Floor
-	case "rpi":
-		round = math.Ceil
-	case "sat":
-		round = func(x float64) float64 {
-			if x != x {
-				return 0
-			}
-			return min(max(x, 0), 1)
-		}
-	default:
-		round = func(x float64) float64 { return x }
-	}
+	round := rounding(mode)
 	write := func(v float64) uint64 {
 		switch v = round(v); {
 		case target == "f32":
@@ -468,6 +458,28 @@ func convert(target, source, mode string) function {
 		}
 		return narrow(a)
 	}
+}
+
+// rounding returns what a mode of cvt does to a number before it is converted.
+func rounding(mode string) func(float64) float64 {
+	switch mode {
+	case "rzi":
+		return math.Trunc
+	case "rni":
+		return math.RoundToEven
+	case "rmi":
+		return math.Floor
+	case "rpi":
+		return math.Ceil
+	case "sat":
+		return func(x float64) float64 {
+			if x != x {
+				return 0
+			}
+			return min(max(x, 0), 1)
+		}
+	}
+	return func(x float64) float64 { return x }
 }
 
 // latency returns the cycles from an instruction to one that needs its result, on Hopper,

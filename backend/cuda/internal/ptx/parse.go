@@ -478,15 +478,7 @@ func (p *reader) instruction(s string) (ins instr, label string, err error) {
 		ins.dst = d.regs(args[0])
 		ins.src = d.regs(args[1:]...)
 	case "mov":
-		halves := parts(args[1])
-		ins.f = move
-		if len(halves) == 2 {
-			ins.f = func(a, b, _ uint64) uint64 {
-				return b<<32 | a&0xffffffff
-			}
-		}
-		ins.dst = d.regs(parts(args[0])...)
-		ins.src = d.regs(halves...)
+		d.copy(args)
 	default:
 		ins.f = scalar(op)
 		if ins.f == nil {
@@ -500,6 +492,20 @@ func (p *reader) instruction(s string) (ins instr, label string, err error) {
 		}
 	}
 	return ins, label, d.err
+}
+
+// copy decodes a mov, which may also join two halves of a word or split it into them.
+func (d *decoder) copy(args []string) {
+	ins := d.ins
+	halves := parts(args[1])
+	ins.f = move
+	if len(halves) == 2 {
+		ins.f = func(a, b, _ uint64) uint64 {
+			return b<<32 | a&0xffffffff
+		}
+	}
+	ins.dst = d.regs(parts(args[0])...)
+	ins.src = d.regs(halves...)
 }
 
 // spaceOf returns the memory that an instruction touches.

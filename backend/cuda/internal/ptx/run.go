@@ -342,17 +342,11 @@ func (b *block) proceed(w *warp) error {
 			return fmt.Errorf("the code ends without ret")
 		}
 		ins := &b.k.code[p.pc]
-		// The threads whose predicate holds, and the time when all operands are ready.
-		mask := p.mask
+		mask := w.predicated(ins, p.mask)
+		// The time when all operands are ready.
 		t := w.clock + b.slot
 		if ins.pred != noReg {
 			t = max(t, w.ready[ins.pred])
-			v := &w.regs[ins.pred]
-			for l := range lanes {
-				if (v[l] != 0) == ins.negate {
-					mask &^= 1 << l
-				}
-			}
 		}
 		for _, r := range ins.src {
 			if r >= 0 {
@@ -381,12 +375,8 @@ func (b *block) proceed(w *warp) error {
 			continue
 		case barrier:
 			if mask != whole || len(w.paths) > 0 {
-				return fmt.Errorf(
-					"divergence: threads %#x of warp %d are at a barrier: %s",
-					mask,
-					w.number,
-					ins.text,
-				)
+				return fmt.Errorf("divergence: threads %#x of warp %d are at a barrier: %s",
+					mask, w.number, ins.text)
 			}
 			w.waits = p.pc
 			w.put(p.pc+1, mask)
@@ -400,6 +390,20 @@ func (b *block) proceed(w *warp) error {
 		w.put(p.pc+1, p.mask)
 	}
 	return nil
+}
+
+// predicated returns those threads of mask that an instruction's predicate holds for.
+func (w *warp) predicated(ins *instr, mask uint32) uint32 {
+	if ins.pred == noReg {
+		return mask
+	}
+	v := &w.regs[ins.pred]
+	for l := range lanes {
+		if (v[l] != 0) == ins.negate {
+			mask &^= 1 << l
+		}
+	}
+	return mask
 }
 
 var zeros vector
@@ -520,58 +524,22 @@ func (b *block) access(w *warp, ins *instr, mask uint32) error {
 	bytes := ins.size * elements
 	for m := mask; m != 0; m &= m - 1 {
 		l := bits.TrailingZeros32(m)
-		// Find the memory, and check the access.
-		a := addresses[l] + ins.offset
-		var p *piece
-		var offset int
-		if ins.space == shared {
-			a &= whole
-			p = &b.shared
-			offset = int(a) - sharedBase
-			if offset < 0 || offset+bytes > len(p.data) {
-				return fmt.Errorf(
-					"lane %d touches byte %d of %d of shared memory",
-					l, offset, len(p.data),
-				)
-			}
-		} else {
-			var err error
-			p, offset, err = b.m.Memory.find(a, bytes)
-			if err != nil {
-				return fmt.Errorf("lane %d: %w", l, err)
-			}
+		memory, err := b.open(w, ins, addresses[l]+ins.offset, bytes)
+		if err != nil {
+			return fmt.Errorf("lane %d: %w", l, err)
 		}
-		if a%uint64(bytes) != 0 {
-			return fmt.Errorf(
-				"lane %d: %d bytes at %#x, which is not a multiple of their number",
-				l,
-				bytes,
-				a,
-			)
-		}
-		if p.words != nil {
-			for k := offset / 4; k < (offset+bytes)/4; k++ {
-				if err := b.book(&p.words[k], w, ins); err != nil {
-					return fmt.Errorf("lane %d, %#x: %w",
-						l, p.address+uint64(4*k), err)
-				}
-			}
-		}
-		// Move the elements.
 		for k := range elements {
-			mem := p.data[offset+k*ins.size:]
+			mem := memory[k*ins.size:]
 			switch {
 			case ins.kind == store && ins.size == 4:
-				binary.LittleEndian.PutUint32(mem, uint32(
-					b.value(w, ins, 1+k)[l],
-				))
+				v := b.value(w, ins, 1+k)[l]
+				binary.LittleEndian.PutUint32(mem, uint32(v))
 			case ins.kind == store:
 				binary.LittleEndian.PutUint64(mem, b.value(w, ins, 1+k)[l])
 			case ins.kind == atomicAdd:
 				old := binary.LittleEndian.Uint32(mem)
-				binary.LittleEndian.PutUint32(
-					mem, old+uint32(b.value(w, ins, 1)[l]),
-				)
+				term := uint32(b.value(w, ins, 1)[l])
+				binary.LittleEndian.PutUint32(mem, old+term)
 				w.regs[ins.dst[0]][l] = uint64(old)
 			case ins.size == 4:
 				w.regs[ins.dst[k]][l] = uint64(binary.LittleEndian.Uint32(mem))
@@ -581,6 +549,42 @@ func (b *block) access(w *warp, ins *instr, mask uint32) error {
 		}
 	}
 	return nil
+}
+
+// open returns the memory from an address, after it has checked and booked an access to the
+// first bytes of it.
+func (b *block) open(
+	w *warp, ins *instr, address uint64, bytes int,
+) ([]byte, error) {
+	var p *piece
+	var offset int
+	if ins.space == shared {
+		address &= whole
+		p = &b.shared
+		offset = int(address) - sharedBase
+		if offset < 0 || offset+bytes > len(p.data) {
+			return nil, fmt.Errorf("byte %d of %d of shared memory is touched",
+				offset, len(p.data))
+		}
+	} else {
+		var err error
+		p, offset, err = b.m.Memory.find(address, bytes)
+		if err != nil {
+			return nil, err
+		}
+	}
+	if address%uint64(bytes) != 0 {
+		return nil, fmt.Errorf("%d bytes at %#x, which is not a multiple of their number",
+			bytes, address)
+	}
+	if p.words != nil {
+		for k := offset / 4; k < (offset+bytes)/4; k++ {
+			if err := b.book(&p.words[k], w, ins); err != nil {
+				return nil, fmt.Errorf("%#x: %w", p.address+uint64(4*k), err)
+			}
+		}
+	}
+	return p.data[offset:], nil
 }
 
 // collides reports whether nothing orders an earlier access, of block first or a later
