@@ -96,7 +96,9 @@ func (x *Var) checkNorm(gamma, b *Var, n Norm) {
 	rows := x.Rows()
 	f := x.Cols()
 	if n.Bias != nil && !n.Bias.Value().Is(1, f) {
-		mismatch(op, fmt.Sprintf("%v + %v", x.value, n.Bias.value), fmt.Sprintf("want a bias [1×%d]", f))
+		mismatch(
+			op, fmt.Sprintf("%v + %v", x.value, n.Bias.value), fmt.Sprintf("want a bias [1×%d]", f),
+		)
 	}
 	if !gamma.Value().Is(1, f) || !b.Value().Is(1, f) {
 		mismatch(

@@ -85,30 +85,46 @@ func (t *Tape) scaled(s float64, a *tensor.Tensor) *tensor.Tensor {
 
 // AddRow returns y_ij = x_ij + b_j for x [N×F] and a row b [1×F]. VJP: dx = dy,
 // db = column sums of dy.
-func (x *Var) AddRow(b *Var) *Var { return spread("AddRow", x, " + ", b, backend.Add, row) }
+func (x *Var) AddRow(b *Var) *Var {
+	return spread("AddRow", x, " + ", b, backend.Add, row)
+}
 
 // SubRow returns y_ij = x_ij - b_j for a row b [1×F].
-func (x *Var) SubRow(b *Var) *Var { return spread("SubRow", x, " - ", b, backend.Sub, row) }
+func (x *Var) SubRow(b *Var) *Var {
+	return spread("SubRow", x, " - ", b, backend.Sub, row)
+}
 
 // MulRow returns y_ij = x_ij·b_j for a row b [1×F]. VJP: dx_ij = dy_ij·b_j,
 // db = column sums of dy∘x.
-func (x *Var) MulRow(b *Var) *Var { return spread("MulRow", x, " ∘ ", b, backend.Mul, row) }
+func (x *Var) MulRow(b *Var) *Var {
+	return spread("MulRow", x, " ∘ ", b, backend.Mul, row)
+}
 
 // DivRow returns y_ij = x_ij/b_j for a row b [1×F].
-func (x *Var) DivRow(b *Var) *Var { return spread("DivRow", x, " / ", b, backend.Div, row) }
+func (x *Var) DivRow(b *Var) *Var {
+	return spread("DivRow", x, " / ", b, backend.Div, row)
+}
 
 // AddCol returns y_ij = x_ij + b_i for x [N×F] and a column b [N×1]. VJP:
 // dx = dy, db = row sums of dy.
-func (x *Var) AddCol(b *Var) *Var { return spread("AddCol", x, " + ", b, backend.Add, col) }
+func (x *Var) AddCol(b *Var) *Var {
+	return spread("AddCol", x, " + ", b, backend.Add, col)
+}
 
 // SubCol returns y_ij = x_ij - b_i for a column b [N×1].
-func (x *Var) SubCol(b *Var) *Var { return spread("SubCol", x, " - ", b, backend.Sub, col) }
+func (x *Var) SubCol(b *Var) *Var {
+	return spread("SubCol", x, " - ", b, backend.Sub, col)
+}
 
 // MulCol returns y_ij = x_ij·b_i for a column b [N×1]: diag(b)·x.
-func (x *Var) MulCol(b *Var) *Var { return spread("MulCol", x, " ∘ ", b, backend.Mul, col) }
+func (x *Var) MulCol(b *Var) *Var {
+	return spread("MulCol", x, " ∘ ", b, backend.Mul, col)
+}
 
 // DivCol returns y_ij = x_ij/b_i for a column b [N×1].
-func (x *Var) DivCol(b *Var) *Var { return spread("DivCol", x, " / ", b, backend.Div, col) }
+func (x *Var) DivCol(b *Var) *Var {
+	return spread("DivCol", x, " / ", b, backend.Div, col)
+}
 
 // AddScalar returns y_ij = x_ij + s for s [1×1]. VJP: dx = dy, ds = Σ dy.
 func (x *Var) AddScalar(s *Var) *Var {
@@ -121,7 +137,9 @@ func (x *Var) SubScalar(s *Var) *Var {
 }
 
 // MulScalar returns y_ij = x_ij·s for s [1×1].
-func (x *Var) MulScalar(s *Var) *Var { return spread("MulScalar", x, "·", s, backend.Mul, scalar) }
+func (x *Var) MulScalar(s *Var) *Var {
+	return spread("MulScalar", x, "·", s, backend.Mul, scalar)
+}
 
 // DivScalar returns y_ij = x_ij/s for s [1×1].
 func (x *Var) DivScalar(s *Var) *Var {

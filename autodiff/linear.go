@@ -31,7 +31,9 @@ func (x *Var) TMatMul(w *Var) *Var {
 func checkInner(op, format string, x, w *Var, a, b int) {
 	if a != b {
 		mismatch(
-			op, fmt.Sprintf(format, x.value, w.value), fmt.Sprintf("inner dimensions %d and %d differ", a, b),
+			op,
+			fmt.Sprintf(format, x.value, w.value),
+			fmt.Sprintf("inner dimensions %d and %d differ", a, b),
 		)
 	}
 }
@@ -45,7 +47,7 @@ func gemm(name string, x, w *Var, rows, cols int, tx, tw bool) *Var {
 	be.Gemm(out, tx, tw, 1, x.value, w.value, 0)
 	return t.Record(name, out, func(dy *tensor.Tensor) {
 		if x.needs {
-			dx := be.Alloc(x.Rows(), x.Cols())
+			dx := x.newGrad()
 			if tx {
 				be.Gemm(dx, false, true, 1, w.value, dy, 0)
 			} else {
@@ -68,11 +70,12 @@ func gemm(name string, x, w *Var, rows, cols int, tx, tw bool) *Var {
 // T returns the transpose, a copy. VJP: dx = dyᵀ.
 func (x *Var) T() *Var {
 	t := x.tape
+	be := t.be
 	out := t.Alloc(x.Cols(), x.Rows())
-	t.be.Transpose(out, x.value)
+	be.Transpose(out, x.value)
 	return t.Record("T", out, func(dy *tensor.Tensor) {
-		dx := t.be.Alloc(x.Rows(), x.Cols())
-		t.be.Transpose(dx, dy)
+		dx := x.newGrad()
+		be.Transpose(dx, dy)
 		x.AddGrad(dx)
 	}, x)
 }
@@ -85,19 +88,26 @@ type Sparse struct{ A, T *backend.CSR }
 // sum over neighbours of message passing, with (1+ε)·x_i of GIN as the self
 // term. VJP: dx = Aᵀ·dy + self·dy.
 func (x *Var) SpMM(a *Sparse, self float64) *Var {
-	operands := func() string { return fmt.Sprintf("sparse [%d×%d]·%v", a.A.Rows, a.A.Cols, x.value) }
+	operands := func() string {
+		return fmt.Sprintf("sparse [%d×%d]·%v", a.A.Rows, a.A.Cols, x.value)
+	}
 	switch {
 	case x.Rows() != a.A.Cols:
-		mismatch("SpMM", operands(), fmt.Sprintf("inner dimensions %d and %d differ", a.A.Cols, x.Rows()))
+		mismatch(
+			"SpMM",
+			operands(),
+			fmt.Sprintf("inner dimensions %d and %d differ", a.A.Cols, x.Rows()),
+		)
 	case self != 0 && a.A.Rows != a.A.Cols:
 		mismatch("SpMM", operands(), "a self term needs a square matrix")
 	}
 	t := x.tape
+	be := t.be
 	out := t.Alloc(a.A.Rows, x.Cols())
-	t.be.SpMM(out, a.A, x.value, self)
+	be.SpMM(out, a.A, x.value, self)
 	return t.Record("SpMM", out, func(dy *tensor.Tensor) {
-		dx := t.be.Alloc(x.Rows(), x.Cols())
-		t.be.SpMM(dx, a.T, dy, self)
+		dx := x.newGrad()
+		be.SpMM(dx, a.T, dy, self)
 		x.AddGrad(dx)
 	}, x)
 }

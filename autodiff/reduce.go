@@ -8,12 +8,13 @@ import (
 // Sum returns y = Σ_ij x_ij [1×1]. VJP: dx_ij = dy.
 func (x *Var) Sum() *Var {
 	t := x.tape
+	be := t.be
 	out := t.Alloc(1, 1)
-	t.be.Dot(out, x.value, nil)
+	be.Dot(out, x.value, nil)
 	return t.Record("Sum", out, func(dy *tensor.Tensor) {
-		dx := t.be.Alloc(x.Rows(), x.Cols())
-		t.be.Fill(dx, 0)
-		t.be.BinaryScalar(dx, backend.Add, dx, dy)
+		dx := x.newGrad()
+		be.Fill(dx, 0)
+		be.BinaryScalar(dx, backend.Add, dx, dy)
 		x.AddGrad(dx)
 	}, x)
 }
@@ -28,13 +29,14 @@ func (x *Var) Mean() *Var {
 func (x *Var) Dot(b *Var) *Var {
 	checkSame("Dot", x, "·", b)
 	t := x.tape
+	be := t.be
 	out := t.Alloc(1, 1)
-	t.be.Dot(out, x.value, b.value)
+	be.Dot(out, x.value, b.value)
 	return t.Record("Dot", out, func(dy *tensor.Tensor) {
 		for _, pair := range [2][2]*Var{{x, b}, {b, x}} {
 			if pair[0].needs {
-				d := t.be.Alloc(x.Rows(), x.Cols())
-				t.be.BinaryScalar(d, backend.Mul, pair[1].value, dy)
+				d := x.newGrad()
+				be.BinaryScalar(d, backend.Mul, pair[1].value, dy)
 				pair[0].AddGrad(d)
 			}
 		}
@@ -44,12 +46,13 @@ func (x *Var) Dot(b *Var) *Var {
 // RowSums returns the column [N×1] y_i = Σ_j x_ij. VJP: dx_ij = dy_i.
 func (x *Var) RowSums() *Var {
 	t := x.tape
+	be := t.be
 	out := t.Alloc(x.Rows(), 1)
-	t.be.ReduceRows(out, backend.RowSum, x.value)
+	be.ReduceRows(out, backend.RowSum, x.value)
 	return t.Record("RowSums", out, func(dy *tensor.Tensor) {
-		dx := t.be.Alloc(x.Rows(), x.Cols())
-		t.be.Fill(dx, 0)
-		t.be.BinaryCol(dx, backend.Add, dx, dy)
+		dx := x.newGrad()
+		be.Fill(dx, 0)
+		be.BinaryCol(dx, backend.Add, dx, dy)
 		x.AddGrad(dx)
 	}, x)
 }
@@ -57,12 +60,13 @@ func (x *Var) RowSums() *Var {
 // ColSums returns the row [1×F] y_j = Σ_i x_ij. VJP: dx_ij = dy_j.
 func (x *Var) ColSums() *Var {
 	t := x.tape
+	be := t.be
 	out := t.Alloc(1, x.Cols())
-	t.be.ColSums(out, x.value)
+	be.ColSums(out, x.value)
 	return t.Record("ColSums", out, func(dy *tensor.Tensor) {
-		dx := t.be.Alloc(x.Rows(), x.Cols())
-		t.be.Fill(dx, 0)
-		t.be.BinaryRow(dx, backend.Add, dx, dy)
+		dx := x.newGrad()
+		be.Fill(dx, 0)
+		be.BinaryRow(dx, backend.Add, dx, dy)
 		x.AddGrad(dx)
 	}, x)
 }
@@ -71,13 +75,14 @@ func (x *Var) ColSums() *Var {
 // overflow. VJP: dx_ij = dy_i·e^(x_ij-y_i), the softmax of the row.
 func (x *Var) LogSumExp() *Var {
 	t := x.tape
+	be := t.be
 	out := t.Alloc(x.Rows(), 1)
-	t.be.ReduceRows(out, backend.RowLogSumExp, x.value)
+	be.ReduceRows(out, backend.RowLogSumExp, x.value)
 	return t.Record("LogSumExp", out, func(dy *tensor.Tensor) {
-		dx := t.be.Alloc(x.Rows(), x.Cols())
-		t.be.BinaryCol(dx, backend.Sub, x.value, out)
-		t.be.Unary(dx, backend.Exp, dx)
-		t.be.BinaryCol(dx, backend.Mul, dx, dy)
+		dx := x.newGrad()
+		be.BinaryCol(dx, backend.Sub, x.value, out)
+		be.Unary(dx, backend.Exp, dx)
+		be.BinaryCol(dx, backend.Mul, dx, dy)
 		x.AddGrad(dx)
 	}, x)
 }
@@ -138,15 +143,16 @@ const normFloor = 1e-12
 func (x *Var) UpperPercentile(p float64) *Var {
 	checkSquare("UpperPercentile", x)
 	t := x.tape
+	be := t.be
 	out := t.Alloc(1, 1)
 	var weights *tensor.Tensor
 	if x.needs {
 		weights = t.Alloc(x.Rows(), x.Cols())
 	}
-	t.be.UpperPercentile(out, weights, x.value, p)
+	be.UpperPercentile(out, weights, x.value, p)
 	return t.Record("UpperPercentile", out, func(dy *tensor.Tensor) {
-		dx := t.be.Alloc(x.Rows(), x.Cols())
-		t.be.BinaryScalar(dx, backend.Mul, weights, dy)
+		dx := x.newGrad()
+		be.BinaryScalar(dx, backend.Mul, weights, dy)
 		x.AddGrad(dx)
 	}, x)
 }

@@ -16,11 +16,12 @@ import (
 func (x *Var) SegmentSum(ptr *backend.Indices) *Var {
 	checkSegments("SegmentSum", x, ptr, x.Rows())
 	t := x.tape
+	be := t.be
 	out := t.Alloc(ptr.Len()-1, x.Cols())
-	t.be.SegmentSum(out, ptr, x.value)
+	be.SegmentSum(out, ptr, x.value)
 	return t.Record("SegmentSum", out, func(dy *tensor.Tensor) {
-		dx := t.be.Alloc(x.Rows(), x.Cols())
-		t.be.SegmentExpand(dx, ptr, dy)
+		dx := x.newGrad()
+		be.SegmentExpand(dx, ptr, dy)
 		x.AddGrad(dx)
 	}, x)
 }
@@ -32,15 +33,18 @@ func (x *Var) SegmentExpand(ptr *backend.Indices, n int) *Var {
 	checkSegments("SegmentExpand", x, ptr, n)
 	if x.Rows() != ptr.Len()-1 {
 		mismatch(
-			"SegmentExpand", x.value.String(), fmt.Sprintf("want a row for each of %d segments", ptr.Len()-1),
+			"SegmentExpand",
+			x.value.String(),
+			fmt.Sprintf("want a row for each of %d segments", ptr.Len()-1),
 		)
 	}
 	t := x.tape
+	be := t.be
 	out := t.Alloc(n, x.Cols())
-	t.be.SegmentExpand(out, ptr, x.value)
+	be.SegmentExpand(out, ptr, x.value)
 	return t.Record("SegmentExpand", out, func(dy *tensor.Tensor) {
-		dx := t.be.Alloc(x.Rows(), x.Cols())
-		t.be.SegmentSum(dx, ptr, dy)
+		dx := x.newGrad()
+		be.SegmentSum(dx, ptr, dy)
 		x.AddGrad(dx)
 	}, x)
 }
@@ -57,15 +61,16 @@ func (x *Var) SegmentMean(ptr *backend.Indices) *Var {
 // that an engine records and replays on another batch must see that batch's sizes.
 func (x *Var) inverseCounts(ptr *backend.Indices) *tensor.Tensor {
 	t := x.tape
-	ones := t.be.Alloc(x.Rows(), 1)
-	one := t.be.Alloc(1, 1)
+	be := t.be
+	ones := be.Alloc(x.Rows(), 1)
+	one := be.Alloc(1, 1)
 	inv := t.Alloc(ptr.Len()-1, 1)
-	t.be.Fill(ones, 1)
-	t.be.Fill(one, 1)
-	t.be.SegmentSum(inv, ptr, ones)
-	t.be.BinaryScalar(inv, backend.Max, inv, one)
-	t.be.Unary(inv, backend.Reciprocal, inv)
-	t.be.Free(ones)
-	t.be.Free(one)
+	be.Fill(ones, 1)
+	be.Fill(one, 1)
+	be.SegmentSum(inv, ptr, ones)
+	be.BinaryScalar(inv, backend.Max, inv, one)
+	be.Unary(inv, backend.Reciprocal, inv)
+	be.Free(ones)
+	be.Free(one)
 	return inv
 }

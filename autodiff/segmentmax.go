@@ -46,9 +46,9 @@ func (x *Var) SegmentMax(ptr *backend.Indices) *Var {
 		be.Free(values)
 	}
 	return t.Record("SegmentMax", out, func(dy *tensor.Tensor) {
-		largest := be.Alloc(x.Rows(), x.Cols())
+		largest := x.newGrad()
 		share := be.Alloc(dy.Rows, dy.Cols)
-		dx := be.Alloc(x.Rows(), x.Cols())
+		dx := x.newGrad()
 		be.SegmentExpand(largest, ptr, out)
 		be.Binary(largest, backend.Greater, largest, x.value)
 		be.Affine(largest, -1, largest, 1)

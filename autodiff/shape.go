@@ -85,21 +85,22 @@ func (x *Var) slice(name string, i, j, rows, cols int) *Var {
 		)
 	}
 	t := x.tape
+	be := t.be
 	out := t.Alloc(rows, cols)
-	t.be.CopyBlock(out, 0, 0, x.value, i, j, rows, cols)
+	be.CopyBlock(out, 0, 0, x.value, i, j, rows, cols)
 	return t.Record(name, out, func(dy *tensor.Tensor) {
 		if dx := x.grad; dx != nil && !x.shared {
 			// Only the block is touched: many slices together cost what x does, not each.
-			sum := t.be.Alloc(rows, cols)
-			t.be.CopyBlock(sum, 0, 0, dx, i, j, rows, cols)
-			t.be.Axpby(sum, 1, sum, 1, dy)
-			t.be.CopyBlock(dx, i, j, sum, 0, 0, rows, cols)
-			t.be.Free(sum)
+			sum := be.Alloc(rows, cols)
+			be.CopyBlock(sum, 0, 0, dx, i, j, rows, cols)
+			be.Axpby(sum, 1, sum, 1, dy)
+			be.CopyBlock(dx, i, j, sum, 0, 0, rows, cols)
+			be.Free(sum)
 			return
 		}
-		dx := t.be.Alloc(x.Rows(), x.Cols())
-		t.be.Fill(dx, 0)
-		t.be.CopyBlock(dx, i, j, dy, 0, 0, rows, cols)
+		dx := x.newGrad()
+		be.Fill(dx, 0)
+		be.CopyBlock(dx, i, j, dy, 0, 0, rows, cols)
 		x.AddGrad(dx)
 	}, x)
 }
@@ -109,11 +110,12 @@ func (x *Var) slice(name string, i, j, rows, cols int) *Var {
 func (x *Var) FillDiagonal(v float64) *Var {
 	checkSquare("FillDiagonal", x)
 	t := x.tape
+	be := t.be
 	n := x.Rows()
 	filled := func(src *tensor.Tensor, v float64) *tensor.Tensor {
-		dst := t.be.Alloc(n, n)
-		t.be.CopyBlock(dst, 0, 0, src, 0, 0, n, n)
-		t.be.FillDiagonal(dst, v)
+		dst := be.Alloc(n, n)
+		be.CopyBlock(dst, 0, 0, src, 0, 0, n, n)
+		be.FillDiagonal(dst, v)
 		return dst
 	}
 	return t.Record(
@@ -157,11 +159,12 @@ func (x *Var) gatherRows(
 	idx *backend.Indices, members func() *backend.CSR,
 ) *Var {
 	t := x.tape
+	be := t.be
 	out := t.Alloc(idx.Len(), x.Cols())
-	t.be.GatherRows(out, x.value, idx)
+	be.GatherRows(out, x.value, idx)
 	return t.Record("GatherRows", out, func(dy *tensor.Tensor) {
-		dx := t.be.Alloc(x.Rows(), x.Cols())
-		t.be.SpMM(dx, members(), dy, 0)
+		dx := x.newGrad()
+		be.SpMM(dx, members(), dy, 0)
 		x.AddGrad(dx)
 	}, x)
 }
@@ -171,6 +174,7 @@ func (x *Var) gatherRows(
 // dx_k = dy_idx[k]. It panics unless there are K indices, all in 0..n-1.
 func (x *Var) ScatterAddRows(idx []int32, n int) *Var {
 	t := x.tape
+	be := t.be
 	checkIndices("ScatterAddRows", idx, n)
 	if len(idx) != x.Rows() {
 		mismatch(
@@ -180,10 +184,10 @@ func (x *Var) ScatterAddRows(idx []int32, n int) *Var {
 		)
 	}
 	out := t.Alloc(n, x.Cols())
-	t.be.SpMM(out, t.members(idx, n), x.value, 0)
+	be.SpMM(out, t.members(idx, n), x.value, 0)
 	return t.Record("ScatterAddRows", out, func(dy *tensor.Tensor) {
-		dx := t.be.Alloc(x.Rows(), x.Cols())
-		t.be.GatherRows(dx, dy, t.Indices(idx))
+		dx := x.newGrad()
+		be.GatherRows(dx, dy, t.Indices(idx))
 		x.AddGrad(dx)
 	}, x)
 }

@@ -154,7 +154,9 @@ func (t *Tape) newVar(op string, value *tensor.Tensor) *Var {
 }
 
 // Alloc returns a tensor that the tape owns; contents are undefined.
-func (t *Tape) Alloc(rows, cols int) *tensor.Tensor { return t.keep(t.be.Alloc(rows, cols)) }
+func (t *Tape) Alloc(rows, cols int) *tensor.Tensor {
+	return t.keep(t.be.Alloc(rows, cols))
+}
 
 // keep makes x the tape's.
 func (t *Tape) keep(x *tensor.Tensor) *tensor.Tensor {
@@ -171,7 +173,9 @@ func (t *Tape) Indices(host []int32) *backend.Indices {
 }
 
 // Const returns a variable without gradient. The caller still owns value.
-func (t *Tape) Const(value *tensor.Tensor) *Var { return t.newVar("Const", value) }
+func (t *Tape) Const(value *tensor.Tensor) *Var {
+	return t.newVar("Const", value)
+}
 
 // Matrix returns a constant [rows×cols] from row-major values.
 func (t *Tape) Matrix(rows, cols int, values []float64) *Var {
@@ -215,12 +219,17 @@ func (t *Tape) Param(p *Param) *Var {
 // needs a gradient, vjp is dropped. vjp may run more than once. All operators of
 // this package are made with it, and so can operators of other packages be. It
 // panics if an input is on another tape or was made before Reset.
-func (t *Tape) Record(op string, value *tensor.Tensor, vjp func(dy *tensor.Tensor), inputs ...*Var) *Var {
+func (t *Tape) Record(
+	op string, value *tensor.Tensor, vjp func(dy *tensor.Tensor), inputs ...*Var,
+) *Var {
 	y := t.newVar(op, value)
 	for _, x := range inputs {
 		if x.tape != t || x.life != t.resets {
-			panic(fmt.Sprintf("autodiff: %s: an input (%s) is on another tape, or was made before Reset",
-				op, x.op))
+			panic(fmt.Sprintf(
+				"autodiff: %s: an input (%s) is on another tape, or was made before Reset",
+				op,
+				x.op,
+			))
 		}
 		y.needs = y.needs || x.needs
 	}
@@ -388,6 +397,11 @@ func (v *Var) Detach() *Var {
 	return v.tape.newVar("Detach", v.value)
 }
 
+// newGrad returns a matrix of v's shape for a gradient, which the caller owns.
+func (v *Var) newGrad() *tensor.Tensor {
+	return v.tape.be.Alloc(v.value.Rows, v.value.Cols)
+}
+
 // AddGrad adds g to the gradient of v and takes ownership of it: g must come from
 // Backend.Alloc, and the caller must not use it again. If v needs no gradient, g is
 // freed. It panics unless g has v's shape.
@@ -432,6 +446,8 @@ func (v *Var) LendGrad(g *tensor.Tensor) {
 
 func (v *Var) checkGrad(g *tensor.Tensor) {
 	if !g.Like(v.value) {
-		tensor.Mismatch("autodiff: gradient of "+v.op, "value and gradient must agree in shape", v.value, g)
+		tensor.Mismatch(
+			"autodiff: gradient of "+v.op, "value and gradient must agree in shape", v.value, g,
+		)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/internal/plan"
 )
 
 // Batch is a [graph.Batch] on an engine. It belongs to one tape, and its host slices
@@ -50,6 +51,7 @@ type derived struct {
 	replaced bool         // x comes from SetFeatures
 	recorded bool         // the batch comes from [Inputs]
 	members  *backend.CSR // the transpose of one-hot features; only from [Inputs]
+	plans    plan.Batch   // the batch as plans read it
 }
 
 // NewBatch puts a host batch on the tape's engine. A batch without views
@@ -72,7 +74,7 @@ func NewBatch(t *autodiff.Tape, b *graph.Batch) *Batch {
 			Col:  t.Indices(adj),
 		}
 	}
-	var views []int32
+	views := make([]int32, 0, len(b.ViewPtr)+2)
 	for _, g := range b.ViewPtr {
 		views = append(views, b.GraphPtr[g])
 	}

@@ -88,7 +88,7 @@ func readOutBy(p plan.Plan, e encoder, b *Batch, mode nn.Mode, own Readout, unit
 	wanted, kinds := cmp.Or(readout, own).mustParse(count)
 	// Only the encoder's own readout takes the sums that a plan may offer.
 	sums := readout == "" && slices.Equal(kinds, []string{readSum})
-	var parts []*autodiff.Var
+	parts := make([]*autodiff.Var, 0, len(wanted)*len(kinds))
 	for _, layer := range runLayers(e, p, b, mode, wanted, sums) {
 		for _, kind := range kinds {
 			h := pool(b, layer, kind)

@@ -2,6 +2,8 @@ package gnn
 
 import (
 	"github.com/specmatch/specmatch/autodiff"
+	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn/internal/plan"
 )
 
@@ -10,39 +12,47 @@ import (
 
 // forPlans returns the batch as plans read it.
 func (b *Batch) forPlans() *plan.Batch {
-	return &plan.Batch{
-		Tape:       b.tape,
-		Host:       b.Host,
-		Adjacency:  b.Adj,
-		Graphs:     b.GraphPtr,
-		Views:      b.ViewNodes,
-		Recorded:   b.recorded,
-		Replaced:   b.replaced,
-		Features:   b.Features,
-		Categories: b.categories,
-		Members:    b.members,
-		Normalized: b.Normalized,
+	b.plans = plan.Batch{
+		Tape:      b.tape,
+		Host:      b.Host,
+		Adjacency: b.Adj,
+		Graphs:    b.GraphPtr,
+		Views:     b.ViewNodes,
+		Recorded:  b.recorded,
+		Replaced:  b.replaced,
+		Members:   b.members,
+		Values:    values{b},
 	}
+	return &b.plans
 }
 
+// values offers plans the values that a batch computes at their first use.
+type values struct{ *Batch }
+
+// Categories implements [plan.Values].
+func (v values) Categories() *backend.Indices { return v.categories() }
+
 func (g *GIN) plan(*Batch) plan.Plan {
-	p := plan.GIN{Norms: g.Norms}
-	for _, conv := range g.Convs {
-		p.MLPs = append(p.MLPs, conv.MLP)
-		p.Eps = append(p.Eps, conv.Eps)
+	p := &plan.GIN{
+		Convs: make([]plan.GINConv, len(g.Convs)),
+		Norms: g.Norms,
+	}
+	for l, conv := range g.Convs {
+		p.Convs[l] = plan.GINConv(*conv)
 	}
 	return p
 }
 
 func (g *ResGCN) plan(*Batch) plan.Plan {
-	p := plan.ResGCN{
+	p := &plan.ResGCN{
 		FeatureNorm: g.FeatureNorm,
 		Feature:     g.Feature,
 		Norms:       g.Norms,
+		Convs:       make([]*nn.Linear, len(g.Convs)),
 		Residual:    g.Config.Residual,
 	}
-	for _, conv := range g.Convs {
-		p.Convs = append(p.Convs, conv.Linear)
+	for l, conv := range g.Convs {
+		p.Convs[l] = conv.Linear
 	}
 	return p
 }

@@ -39,8 +39,9 @@ func (r Readout) parse(layers int) (numbered []int, kinds []string, err error) {
 	}
 	switch numbers {
 	case "all":
-		for l := range layers {
-			numbered = append(numbered, l+1)
+		numbered = make([]int, layers)
+		for l := range numbered {
+			numbered[l] = l + 1
 		}
 	case "last":
 		numbered = []int{layers}

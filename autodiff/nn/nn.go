@@ -100,7 +100,9 @@ func NewLinear(be backend.Backend, name string, in, out int, init Init, rng *ran
 }
 
 // NewLinearNoBias returns a layer without bias.
-func NewLinearNoBias(be backend.Backend, name string, in, out int, init Init, rng *rand.Rand) *Linear {
+func NewLinearNoBias(
+	be backend.Backend, name string, in, out int, init Init, rng *rand.Rand,
+) *Linear {
 	w := autodiff.NewParam(be, name+".weight", in, out, init(rng, in, out))
 	w.Layout = autodiff.Transposed
 	return &Linear{W: w}

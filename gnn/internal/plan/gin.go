@@ -10,30 +10,37 @@ import (
 
 // GIN runs each layer of a GIN as one call of the engine.
 type GIN struct {
-	MLPs  []*nn.MLP
-	Eps   []float64 // ε of the layers
+	Convs []GINConv
 	Norms []*nn.BatchNorm
 }
 
+// GINConv is a convolution of a GIN.
+type GINConv struct {
+	MLP *nn.MLP
+	Eps float64
+}
+
 // Layers implements [Plan].
-func (g GIN) Layers(b *Batch, mode nn.Mode, wanted []int, sums bool) (layers []Layer) {
+func (g *GIN) Layers(b *Batch, mode nn.Mode, wanted []int, sums bool) (layers []Layer) {
 	if !g.fits(b) {
 		return nil
 	}
+	layers = make([]Layer, 0, len(wanted))
 	t := b.Tape
 	var x *autodiff.Var // nil for one-hot features
 	if !b.Host.X.OneHot() || b.Replaced {
 		x = b.Features()
 	}
 	for l, norm := range g.Norms {
-		first := g.MLPs[l].Layers[0]
-		second := g.MLPs[l].Layers[1]
+		conv := g.Convs[l]
+		first := conv.MLP.Layers[0]
+		second := conv.MLP.Layers[1]
 		f := &backend.GINLayer{
 			Adj:    b.Adjacency.A,
 			AdjT:   b.Adjacency.T,
 			Graphs: b.Graphs,
 			Views:  b.Views,
-			Self:   1 + g.Eps[l],
+			Self:   1 + conv.Eps,
 			Eps:    norm.Eps,
 		}
 		if x == nil {
@@ -70,12 +77,12 @@ func (g GIN) Layers(b *Batch, mode nn.Mode, wanted []int, sums bool) (layers []L
 
 // fits reports whether the engine offers GIN layers and they fit: the MLPs have two layers
 // with biases, and the batch has views.
-func (g GIN) fits(b *Batch) bool {
+func (g *GIN) fits(b *Batch) bool {
 	if b.Tape.Fused().GIN == nil || b.Adjacency.A.Val != nil || b.Views.Len() < 2 {
 		return false
 	}
-	for _, mlp := range g.MLPs {
-		if l := mlp.Layers; len(l) != 2 || l[0].B == nil || l[1].B == nil {
+	for _, conv := range g.Convs {
+		if l := conv.MLP.Layers; len(l) != 2 || l[0].B == nil || l[1].B == nil {
 			return false
 		}
 	}

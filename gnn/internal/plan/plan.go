@@ -48,13 +48,15 @@ type Batch struct {
 	Recorded bool
 	// Replaced is set if the features are not those of Host.
 	Replaced bool
+	Members  *backend.CSR // the transpose of one-hot features; may be nil
+	Values
+}
 
-	// The functions below compute a value at their first call and return it again later.
-
-	Features   func() *autodiff.Var    // [N×F], one-hot or not
-	Categories func() *backend.Indices // [N], of one-hot features
-	Members    *backend.CSR            // the transpose of one-hot features; may be nil
-	Normalized func() *autodiff.Sparse // Â [N×N]
+// Values computes each value of a batch at the first call, and returns it again later.
+type Values interface {
+	Features() *autodiff.Var      // [N×F], one-hot or not
+	Categories() *backend.Indices // [N], of one-hot features
+	Normalized() *autodiff.Sparse // Â [N×N]
 }
 
 // values puts single-precision values on the engine as a constant [rows×cols].

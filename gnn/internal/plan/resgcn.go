@@ -20,11 +20,12 @@ type ResGCN struct {
 }
 
 // Layers implements [Plan].
-func (g ResGCN) Layers(b *Batch, mode nn.Mode, wanted []int, _ bool) (layers []Layer) {
+func (g *ResGCN) Layers(b *Batch, mode nn.Mode, wanted []int, _ bool) (layers []Layer) {
 	engine := b.Tape.Fused()
 	if engine.Norm == nil && engine.GCN == nil {
 		return nil
 	}
+	layers = make([]Layer, 0, len(wanted))
 	r := rowsOf(b, graph.Normalized, len(g.Convs))
 	x := g.Feature.ForwardReLU(g.FeatureNorm.ForwardNorm(r.features(), r.norm(), b.Views, mode))
 	r, x = r.expand(x)
@@ -43,7 +44,7 @@ func (g ResGCN) Layers(b *Batch, mode nn.Mode, wanted []int, _ bool) (layers []L
 }
 
 // layer runs convolution l on x, whose rows are r, and returns the rows r.next.
-func (g ResGCN) layer(l int, r *rows, x *autodiff.Var, mode nn.Mode) *autodiff.Var {
+func (g *ResGCN) layer(l int, r *rows, x *autodiff.Var, mode nn.Mode) *autodiff.Var {
 	t := x.Tape()
 	conv := g.Convs[l]
 	y := g.Norms[l].ForwardNorm(x, r.norm(), r.batch.Views, mode)
@@ -55,7 +56,7 @@ func (g ResGCN) layer(l int, r *rows, x *autodiff.Var, mode nn.Mode) *autodiff.V
 }
 
 // fusedLayer runs convolution l on the nodes as one operator.
-func (g ResGCN) fusedLayer(b *Batch, l int, x *autodiff.Var, mode nn.Mode) *autodiff.Var {
+func (g *ResGCN) fusedLayer(b *Batch, l int, x *autodiff.Var, mode nn.Mode) *autodiff.Var {
 	t := b.Tape
 	norm := g.Norms[l]
 	conv := g.Convs[l]
