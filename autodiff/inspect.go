@@ -9,7 +9,9 @@ import (
 // Inspect makes a tape remember the inputs of its operators, for programs that show a
 // tape or step through it.
 func Inspect() Option {
-	return func(t *Tape) { t.inspect = true }
+	return func(t *Tape) {
+		t.inspect = true
+	}
 }
 
 // Entries returns the list that [Tape.Backward] walks from its end: the operators and
@@ -20,7 +22,9 @@ func (t *Tape) Entries() []*Var {
 
 // Inputs returns the operands of the operator that made v, if the tape is for
 // inspection ([Inspect]) and the operator was recorded; otherwise nil.
-func (v *Var) Inputs() []*Var { return v.inputs }
+func (v *Var) Inputs() []*Var {
+	return v.inputs
+}
 
 // VJP runs the VJP of v alone on dy, row-major and of v's shape. It returns the gradient
 // for each of [Var.Inputs], nil where none arrives, and whether it is dy itself, lent

@@ -93,7 +93,9 @@ func (x *Var) LogSoftmax() *Var {
 }
 
 // Softmax returns y_ij = e^x_ij / Σ_k e^x_ik.
-func (x *Var) Softmax() *Var { return x.LogSoftmax().Exp() }
+func (x *Var) Softmax() *Var {
+	return x.LogSoftmax().Exp()
+}
 
 // L2Normalize returns y_i = x_i/max(‖x_i‖₂, 1e-12), every row of length 1 (a
 // zero row stays zero), like torch.nn.functional.normalize. VJP, with r the

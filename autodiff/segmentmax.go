@@ -21,7 +21,8 @@ func (x *Var) SegmentMax(ptr *backend.Indices) *Var {
 		next := []int32{0}
 		for g, hi := range segments.Host[1:] {
 			for i := segments.Host[g]; i < hi; i += 2 {
-				left, right = append(left, i), append(right, min(i+1, hi-1))
+				left = append(left, i)
+				right = append(right, min(i+1, hi-1))
 			}
 			next = append(next, int32(len(left)))
 		}

@@ -41,14 +41,17 @@ func ConcatRows(vs ...*Var) *Var {
 	return concat("ConcatRows", vs, rows, vs[0].Cols(), 1, 0)
 }
 
-func concat(name string, vs []*Var, rows, cols, stepRows, stepCols int) *Var {
+func concat(
+	name string, vs []*Var, rows, cols, stepRows, stepCols int,
+) *Var {
 	t := vs[0].tape
 	be := t.be
 	out := t.Alloc(rows, cols)
 	var i, j int
 	for _, v := range vs {
 		be.CopyBlock(out, i, j, v.value, 0, 0, v.Rows(), v.Cols())
-		i, j = i+stepRows*v.Rows(), j+stepCols*v.Cols()
+		i += stepRows * v.Rows()
+		j += stepCols * v.Cols()
 	}
 	return t.Record(name, out, func(dy *tensor.Tensor) {
 		var i, j int
@@ -58,7 +61,8 @@ func concat(name string, vs []*Var, rows, cols, stepRows, stepCols int) *Var {
 				be.CopyBlock(dv, 0, 0, dy, i, j, v.Rows(), v.Cols())
 				v.AddGrad(dv)
 			}
-			i, j = i+stepRows*v.Rows(), j+stepCols*v.Cols()
+			i += stepRows * v.Rows()
+			j += stepCols * v.Cols()
 		}
 	}, vs...)
 }
@@ -76,7 +80,8 @@ func (x *Var) SliceCols(lo, hi int) *Var {
 }
 
 func (x *Var) slice(name string, i, j, rows, cols int) *Var {
-	if min(i, j, rows, cols) < 0 || i+rows > x.Rows() || j+cols > x.Cols() {
+	if min(i, j, rows, cols) < 0 || i+rows > x.Rows() ||
+		j+cols > x.Cols() {
 		mismatch(
 			name,
 			x.value.String(),
@@ -141,7 +146,9 @@ func (x *Var) GatherRows(idx []int32) *Var {
 // GatherRowsOf is GatherRows with indices that are on the engine already, where a
 // recorded step needs them. members [N×K], without values, is their transpose: row
 // i lists the k with idx[k] = i. The contents of both are not checked.
-func (x *Var) GatherRowsOf(idx *backend.Indices, members *backend.CSR) *Var {
+func (x *Var) GatherRowsOf(
+	idx *backend.Indices, members *backend.CSR,
+) *Var {
 	if members.Rows != x.Rows() || members.Cols != idx.Len() {
 		mismatch(
 			"GatherRowsOf",

@@ -24,7 +24,10 @@ func affine(name string, x *Var, s, c float64) *Var {
 	out := t.Alloc(x.Rows(), x.Cols())
 	t.be.Affine(out, s, x.value, c)
 	return t.Record(
-		name, out, func(dy *tensor.Tensor) { x.AddGrad(t.scaled(s, dy)) }, x,
+		name,
+		out,
+		func(dy *tensor.Tensor) { x.AddGrad(t.scaled(s, dy)) },
+		x,
 	)
 }
 
@@ -146,7 +149,9 @@ func (x *Var) unary(
 // the value of step [1×1], and on the entry's position only; step is a tensor so
 // that a recorded training step draws a new mask at every replay. VJP: dx = dy∘mask.
 // With keep 1, y is x itself. It panics unless 0 < keep ≤ 1 and step is [1×1].
-func (x *Var) Dropout(keep float64, seed uint64, step *tensor.Tensor) *Var {
+func (x *Var) Dropout(
+	keep float64, seed uint64, step *tensor.Tensor,
+) *Var {
 	if keep == 1 {
 		return x
 	}

@@ -93,7 +93,11 @@ func (o Options) withDefaults() Options {
 
 // Check fails the test if [Inputs] finds an error.
 func Check(
-	tb testing.TB, be backend.Backend, f Func, inputs []Input, opts ...Options,
+	tb testing.TB,
+	be backend.Backend,
+	f Func,
+	inputs []Input,
+	opts ...Options,
 ) {
 	tb.Helper()
 	if err := Inputs(be, f, inputs, opts...); err != nil {
@@ -103,12 +107,19 @@ func Check(
 
 // Inputs checks the gradient of f with respect to every input and returns all
 // entries that fail, at most a few per input.
-func Inputs(be backend.Backend, f Func, inputs []Input, opts ...Options) error {
+func Inputs(
+	be backend.Backend, f Func, inputs []Input, opts ...Options,
+) error {
 	params := make([]*autodiff.Param, len(inputs))
 	for k, input := range inputs {
 		if len(input.Values) != input.Rows*input.Cols {
-			return fmt.Errorf("gradcheck: input %d: %d values for [%d×%d]",
-				k, len(input.Values), input.Rows, input.Cols)
+			return fmt.Errorf(
+				"gradcheck: input %d: %d values for [%d×%d]",
+				k,
+				len(input.Values),
+				input.Rows,
+				input.Cols,
+			)
 		}
 		params[k] = autodiff.NewParam(
 			be, fmt.Sprintf("input %d", k),
@@ -143,8 +154,11 @@ func Params(
 	}
 	o = o.withDefaults()
 	if be.Precision() != tensor.Float64 {
-		return fmt.Errorf("gradcheck: engine %s has precision %v; want float64",
-			be.Name(), be.Precision())
+		return fmt.Errorf(
+			"gradcheck: engine %s has precision %v; want float64",
+			be.Name(),
+			be.Precision(),
+		)
 	}
 	c := &checker{
 		be:  be,
@@ -162,16 +176,14 @@ func Params(
 		return err
 	}
 	if again != f0 {
-		return fmt.Errorf(
-			"gradcheck: two evaluations differ: %v and %v; the function must be deterministic",
-			f0,
-			again,
-		)
+		return fmt.Errorf("gradcheck: two evaluations differ: %v and %v; the function must be deterministic",
+			f0, again)
 	}
 	var errs []error
 	for k, p := range params {
 		for i := range grads[k] {
-			if math.Float64bits(grads[k][i]) != math.Float64bits(grads2[k][i]) {
+			first := math.Float64bits(grads[k][i])
+			if first != math.Float64bits(grads2[k][i]) {
 				errs = append(errs, fmt.Errorf(
 					"gradcheck: %s%v: two backward passes differ at entry %d: %v and %v",
 					p.Name, p.Value, i, grads[k][i], grads2[k][i],
@@ -199,7 +211,9 @@ type checker struct {
 
 // scalar projects a matrix result to one number with weights that depend on the
 // position only.
-func (c *checker) scalar(t *autodiff.Tape, y *autodiff.Var) *autodiff.Var {
+func (c *checker) scalar(
+	t *autodiff.Tape, y *autodiff.Var,
+) *autodiff.Var {
 	if y.Value().Is(1, 1) {
 		return y
 	}
@@ -266,7 +280,9 @@ func (c *checker) gradients(
 // maxReports bounds the failing entries that are listed per input.
 const maxReports = 4
 
-func (c *checker) check(p *autodiff.Param, grad []float64, f0 float64) []error {
+func (c *checker) check(
+	p *autodiff.Param, grad []float64, f0 float64,
+) []error {
 	n := len(grad)
 	if n == 0 {
 		return nil
@@ -300,7 +316,8 @@ func (c *checker) check(p *autodiff.Param, grad []float64, f0 float64) []error {
 	for k := range count {
 		a := analytic[k]
 		m := numeric[k]
-		tolerance := c.o.RTol*max(math.Abs(a), math.Abs(m)) + c.o.ATol*s + noise
+		relative := c.o.RTol * max(math.Abs(a), math.Abs(m))
+		tolerance := relative + c.o.ATol*s + noise
 		if d := math.Abs(a - m); !(d <= tolerance) {
 			where := fmt.Sprintf("entry (%d,%d)",
 				k/p.Value.Cols, k%p.Value.Cols)

@@ -45,7 +45,8 @@ func NewBatchNorm(be backend.Backend, name string, f int) *BatchNorm {
 		Momentum:    0.1,
 		be:          be,
 	}
-	b.RunningMean.Layout, b.RunningVar.Layout = autodiff.Vector, autodiff.Vector
+	b.RunningMean.Layout = autodiff.Vector
+	b.RunningVar.Layout = autodiff.Vector
 	return b
 }
 

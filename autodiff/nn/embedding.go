@@ -30,4 +30,6 @@ func (e *Embedding) Parameters() []*autodiff.Param {
 }
 
 // Buffers returns none.
-func (e *Embedding) Buffers() []*Buffer { return nil }
+func (e *Embedding) Buffers() []*Buffer {
+	return nil
+}

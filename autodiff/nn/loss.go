@@ -12,8 +12,12 @@ func CrossEntropy(logits *autodiff.Var, want []int) *autodiff.Var {
 	n := logits.Rows()
 	c := logits.Cols()
 	if len(want) != n {
-		panic(fmt.Sprintf("nn: CrossEntropy: %d classes for logits [%d×%d]",
-			len(want), n, c))
+		panic(fmt.Sprintf(
+			"nn: CrossEntropy: %d classes for logits [%d×%d]",
+			len(want),
+			n,
+			c,
+		))
 	}
 	pick := make([]float64, n*c)
 	for i, k := range want {

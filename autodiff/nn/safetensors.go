@@ -270,7 +270,9 @@ func (e *entry) shape() []int64 {
 func entries(m Module) ([]entry, error) {
 	var es []entry
 	for _, p := range m.Parameters() {
-		es = append(es, entry{p.Name, p.Value, p.Layout, p.Backend(), nil})
+		es = append(es, entry{
+			p.Name, p.Value, p.Layout, p.Backend(), nil,
+		})
 	}
 	for _, b := range m.Buffers() {
 		es = append(es, entry{b.Name, b.Value, b.Layout, b.be, b.Loaded})
@@ -281,7 +283,8 @@ func entries(m Module) ([]entry, error) {
 	for i, e := range es {
 		switch {
 		case i > 0 && es[i-1].name == e.name:
-			return nil, fmt.Errorf("the model has two tensors named %q", e.name)
+			return nil, fmt.Errorf("the model has two tensors named %q",
+				e.name)
 		case e.be == nil:
 			return nil, fmt.Errorf(
 				"%q was made by neither autodiff.NewParam nor NewBuffer",
@@ -289,7 +292,8 @@ func entries(m Module) ([]entry, error) {
 			)
 		case e.name == "" || e.name == metadataName ||
 			!utf8.ValidString(e.name):
-			return nil, fmt.Errorf("%q cannot be the name of a tensor", e.name)
+			return nil, fmt.Errorf("%q cannot be the name of a tensor",
+				e.name)
 		}
 	}
 	return es, nil
@@ -584,7 +588,8 @@ const counter = ".num_batches_tracked"
 // the order of their offsets, which cover the data without gap or overlap.
 func readHeader(r io.Reader) (header []byte, f *File, err error) {
 	bad := func(format string, args ...any) ([]byte, *File, error) {
-		return nil, nil, fmt.Errorf("not a safetensors file: "+format, args...)
+		err := fmt.Errorf("not a safetensors file: "+format, args...)
+		return nil, nil, err
 	}
 	var length [8]byte
 	if _, err := io.ReadFull(r, length[:]); err != nil {
@@ -624,7 +629,8 @@ func readHeader(r io.Reader) (header []byte, f *File, err error) {
 	}
 	slices.SortFunc(f.tensors, func(a, b info) int {
 		return cmp.Or(
-			slices.Compare(a.Offsets, b.Offsets), cmp.Compare(a.name, b.name),
+			slices.Compare(a.Offsets, b.Offsets),
+			cmp.Compare(a.name, b.name),
 		)
 	})
 	for _, stored := range f.tensors {

@@ -23,7 +23,9 @@ func (a *Adam) State() []*nn.Buffer {
 	missed.Loaded = func(values []float64) {
 		copy(a.missed, values)
 	}
-	state := []*nn.Buffer{nn.BufferOf(a.be, a.Name+".step", a.step), missed}
+	state := []*nn.Buffer{
+		nn.BufferOf(a.be, a.Name+".step", a.step), missed,
+	}
 	for i, p := range a.params {
 		state = append(
 			state,

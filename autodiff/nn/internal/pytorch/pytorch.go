@@ -249,8 +249,10 @@ func stateDict(
 ) ([]Tensor, error) {
 	d, ok := top.(*dict)
 	if !ok {
-		return nil, fmt.Errorf("it holds %s; want a dictionary of tensors",
-			describe(top))
+		return nil, fmt.Errorf(
+			"it holds %s; want a dictionary of tensors",
+			describe(top),
+		)
 	}
 	var tensors []Tensor
 	// storages in an archive may overlap
@@ -413,8 +415,8 @@ func unpickle(in []byte) (value any, rest []byte, err error) {
 			return nil, nil, m.err
 		}
 	}
-	return nil, nil, fmt.Errorf("the pickle has more than %d instructions",
-		maxInstructions)
+	err = fmt.Errorf("the pickle has more than %d instructions", maxInstructions)
+	return nil, nil, err
 }
 
 func (m *machine) fail(format string, args ...any) {
@@ -453,7 +455,9 @@ func (m *machine) push(v any) {
 	m.stack = append(m.stack, v)
 }
 
-func (m *machine) pop() any { return m.popTuple(1)[0] }
+func (m *machine) pop() any {
+	return m.popTuple(1)[0]
+}
 
 func (m *machine) popTuple(n int) tuple {
 	t := make(tuple, n)
@@ -569,7 +573,10 @@ func (m *machine) literal(op byte) {
 	case 'U':
 		m.push(string(m.bytes(m.number(1))))
 	default:
-		m.fail("the pickle has the instruction %#02x, which no state_dict needs", op)
+		m.fail(
+			"the pickle has the instruction %#02x, which no state_dict needs",
+			op,
+		)
 	}
 }
 
@@ -610,7 +617,8 @@ func (m *machine) set(d *dict, items []any) {
 			m.fail("%s as a key", describe(items[0]))
 			return
 		}
-		d.keys, d.values = append(d.keys, items[0]), append(d.values, items[1])
+		d.keys = append(d.keys, items[0])
+		d.values = append(d.values, items[1])
 	}
 }
 
