@@ -124,7 +124,9 @@ func (a *Arena) Free(t *tensor.Tensor) {
 }
 
 // InUse returns the bytes of all tensors that are allocated and not freed.
-func (a *Arena) InUse() int64 { return a.inUse }
+func (a *Arena) InUse() int64 {
+	return a.inUse
+}
 
 // Drain empties the free lists and hands every buffer on them to release.
 // Engines whose memory is not Go's call it to close, or when memory runs out.

@@ -73,13 +73,17 @@ type options struct {
 // Only names the precisions that the engine supports; the default is all. The suite
 // checks that opening the engine in another is an error.
 func Only(ps ...tensor.Precision) Option {
-	return func(o *options) { o.precisions = ps }
+	return func(o *options) {
+		o.precisions = ps
+	}
 }
 
 // Serial says that the engine computes on the calling goroutine alone, so its results
 // cannot depend on GOMAXPROCS.
 func Serial() Option {
-	return func(o *options) { o.serial = true }
+	return func(o *options) {
+		o.serial = true
+	}
 }
 
 // Run checks the engine that open opens against the contract of package
@@ -239,8 +243,11 @@ func (c check) run(t tb, b backend.Backend, short, serial bool) {
 			b.FreeIndices(x)
 		}
 		if n := b.InUse(); n != before {
-			t.Errorf("InUse is %d bytes after everything was freed, want %d as before",
-				n, before)
+			t.Errorf(
+				"InUse is %d bytes after everything was freed, want %d as before",
+				n,
+				before,
+			)
 		}
 	}()
 	c.do(s)

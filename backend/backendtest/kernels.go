@@ -129,7 +129,9 @@ func (k *kernelTimer) timeRows(n int) {
 	gamma := k.random(1, f)
 	col := k.Alloc(n, 1)
 	defer k.free(x, dy, y, row, gamma, col)
-	k.measure("one launch", func() { k.Fill(col, 1) })
+	k.measure("one launch", func() {
+		k.Fill(col, 1)
+	})
 	k.measure("copy", func() {
 		k.CopyBlock(y, 0, 0, x, 0, 0, n, f)
 	})
@@ -139,7 +141,9 @@ func (k *kernelTimer) timeRows(n int) {
 	k.measure("row logsumexp", func() {
 		k.ReduceRows(col, backend.RowLogSumExp, x)
 	})
-	k.measure("column sums", func() { k.ColSums(row, x) })
+	k.measure("column sums", func() {
+		k.ColSums(row, x)
+	})
 	if fuser := k.offers.Bias; fuser != nil {
 		k.measure("bias and ReLU", func() {
 			fuser.BiasReLU(y, x, row)
@@ -173,7 +177,9 @@ func (k *kernelTimer) timeRows(n int) {
 		k.FreeIndices(groups)
 	}
 	adj := chain(k.Backend, n)
-	k.measure("SpMM", func() { k.SpMM(y, adj, x, 1) })
+	k.measure("SpMM", func() {
+		k.SpMM(y, adj, x, 1)
+	})
 	k.FreeIndices(adj.Ptr)
 	k.FreeIndices(adj.Col)
 }
@@ -228,7 +234,9 @@ type Metered struct {
 }
 
 // Work returns what has been counted.
-func (m *Metered) Work() backend.Work { return m.work }
+func (m *Metered) Work() backend.Work {
+	return m.work
+}
 
 // Fill counts a launch and a byte for each number.
 func (m *Metered) Fill(dst *tensor.Tensor, v float64) {

@@ -266,7 +266,12 @@ func checkIndexBlock(s *suite) {
 		return
 	}
 	// Refill all, several neighbours, one, and some out of order.
-	for _, which := range [][]int{{0, 1, 2, 3, 4, 5, 6}, {2, 3, 4}, {6}, {4, 0, 2, 1}} {
+	for _, which := range [][]int{
+		{0, 1, 2, 3, 4, 5, 6},
+		{2, 3, 4},
+		{6},
+		{4, 0, 2, 1},
+	} {
 		old := slices.Clone(hosts)
 		gather()
 		s.refill(xs, hosts, which)
@@ -299,7 +304,10 @@ func (s *suite) refill(xs []*backend.Indices, hosts [][]int32, which []int) {
 	s.b.UpdateIndices(vectors, contents)
 	for k, x := range xs {
 		if !slices.Equal(x.Host, hosts[k]) {
-			s.errorf("Host of vector %d is not the slice that it was refilled with", k)
+			s.errorf(
+				"Host of vector %d is not the slice that it was refilled with",
+				k,
+			)
 		}
 	}
 }

@@ -217,11 +217,15 @@ func (s *suite) spmm(
 }
 
 // few gives a row up to four entries.
-func (s *suite) few(int) int { return s.rng.IntN(5) }
+func (s *suite) few(int) int {
+	return s.rng.IntN(5)
+}
 
 // sparseMatrices returns small matrices of every kind that graphs make, and large ones.
 func (s *suite) sparseMatrices() (small, large []sparse) {
-	everyThird := func(i int) int { return i % 3 / 2 * 4 }
+	everyThird := func(i int) int {
+		return i % 3 / 2 * 4
+	}
 	longAt := func(long, n int) func(i int) int {
 		return func(i int) int {
 			if i == long {

@@ -31,8 +31,11 @@ func checkShapes(s *suite) {
 			s.errorf("%s: panicked with %v, want a *tensor.ShapeError",
 				c.name, err)
 		} else if shape.Op == "" || shape.Have == "" || shape.Want == "" {
-			s.errorf("%s: the error %q lacks the operator, the shapes given or the shapes wanted",
-				c.name, shape)
+			s.errorf(
+				"%s: the error %q lacks the operator, the shapes given or the shapes wanted",
+				c.name,
+				shape,
+			)
 		}
 	}
 	for _, c := range s.badConstants() {

@@ -210,8 +210,13 @@ func (s *suite) checkKept(keep float64, m matrix) {
 	for i, v := range m.v {
 		keeps := backend.DropoutKeep(keep, 99, 3, uint64(i))
 		if (v != 0) != keeps {
-			s.errorf("DropoutMask, keep=%v: element %s is %v, but DropoutKeep says %v",
-				keep, m.at(i), v, keeps)
+			s.errorf(
+				"DropoutMask, keep=%v: element %s is %v, but DropoutKeep says %v",
+				keep,
+				m.at(i),
+				v,
+				keeps,
+			)
 			break
 		}
 		if v != 0 {
@@ -221,8 +226,14 @@ func (s *suite) checkKept(keep float64, m matrix) {
 	n := float64(len(m.v))
 	sd := math.Sqrt(n * keep * (1 - keep))
 	if math.Abs(float64(ones)-n*keep) > 4*sd {
-		s.errorf("DropoutMask, keep=%v: %d of %v elements are kept, want %.0f ± %.0f",
-			keep, ones, n, n*keep, sd)
+		s.errorf(
+			"DropoutMask, keep=%v: %d of %v elements are kept, want %.0f ± %.0f",
+			keep,
+			ones,
+			n,
+			n*keep,
+			sd,
+		)
 	}
 }
 
@@ -500,7 +511,9 @@ func checkCapture(s *suite) {
 	}
 	twice := s.recordAgain(step, w, inputs)
 	s.wantSame(
-		"Capture: weights after two runs of a second recording", twice, want[1].w,
+		"Capture: weights after two runs of a second recording",
+		twice,
+		want[1].w,
 	)
 	// The same step on ref, within the drift of six updates.
 	oracle := newMiniature(s.ref, s.ref.Alloc, w)
@@ -518,7 +531,9 @@ func checkCapture(s *suite) {
 
 // recordAgain records a second step, closes the first one and replays the second, which must
 // not depend on it. It returns the weights after both inputs.
-func (s *suite) recordAgain(first backend.Step, w matrix, inputs []matrix) matrix {
+func (s *suite) recordAgain(
+	first backend.Step, w matrix, inputs []matrix,
+) matrix {
 	model := newMiniature(s.b, s.alloc, w)
 	s.b.Upload(model.x, inputs[0].v)
 	second, err := s.b.Capture(model.run)

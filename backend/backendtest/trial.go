@@ -273,7 +273,9 @@ func (s *suite) finish(t trial, p *placed) []matrix {
 func (s *suite) replay(t trial, want []matrix) {
 	s.Helper()
 	p := s.place(t)
-	step, err := s.b.Capture(func() { t.call(p.operands) })
+	step, err := s.b.Capture(func() {
+		t.call(p.operands)
+	})
 	if err != nil {
 		s.errorf("%v: Capture: %v", t, err)
 		return

@@ -57,14 +57,18 @@ type options struct {
 // Workers sets the number of goroutines that compute, including the caller.
 // With 1 everything runs in the calling goroutine. Results do not depend on it.
 func Workers(n int) Option {
-	return func(o *options) { o.workers = max(n, 1) }
+	return func(o *options) {
+		o.workers = max(n, 1)
+	}
 }
 
 // BF16 rounds the inputs of float32 matrix products to bfloat16, forward and backward.
 // Everything else stays float32, including the products in a fused loss.
 // [simd.GemmBF16] defines the results. New panics if [simd.BF16Error] is not nil.
 func BF16() Option {
-	return func(o *options) { o.bf16 = true }
+	return func(o *options) {
+		o.bf16 = true
+	}
 }
 
 func newOptions(opts []Option) options {
@@ -267,7 +271,9 @@ func (e *engine[T]) Fetch(src *tensor.Tensor) backend.Pending {
 
 type pending []float64
 
-func (p pending) Values(dst []float64) { copy(dst, p) }
+func (p pending) Values(dst []float64) {
+	copy(dst, p)
+}
 
 // Indices keeps the host slice itself: there is nowhere else to put it.
 func (e *engine[T]) Indices(host []int32) *backend.Indices {
@@ -327,7 +333,10 @@ func (s step) Replay() error {
 	s()
 	return nil
 }
-func (s step) Close() error { return nil }
+
+func (s step) Close() error {
+	return nil
+}
 
 func (e *engine[T]) Close() error {
 	e.pool.close()

@@ -79,7 +79,9 @@ func (e *engine[T]) setContrast(c *backend.Contrast) *contrastState[T] {
 	return s
 }
 
-func (e *engine[T]) ContrastTiles() bool { return true }
+func (e *engine[T]) ContrastTiles() bool {
+	return true
+}
 
 // release drops the references to the operands.
 func (s *contrastState[T]) release() {

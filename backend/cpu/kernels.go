@@ -221,7 +221,9 @@ func invSqrt[T float](dst, a []T, leastDegree T) {
 	}
 }
 
-func larger[T float](a, b T) T { return max(a, b) }
+func larger[T float](a, b T) T {
+	return max(a, b)
+}
 
 func greater[T float](a, b T) T {
 	if a > b {

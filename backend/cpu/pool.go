@@ -114,7 +114,9 @@ func (p *pool) help() {
 
 // close ends the helpers. The pool must not be used again.
 func (p *pool) close() {
-	p.closing.Do(func() { close(p.wake) })
+	p.closing.Do(func() {
+		close(p.wake)
+	})
 }
 
 // A freeList keeps the memory of workers for the next task.

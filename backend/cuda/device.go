@@ -44,7 +44,9 @@ type options struct{ tf32 bool }
 // TF32 lets matrix products of float32 round their inputs to 10 bits of
 // fraction, which tensor cores multiply several times faster. Off by default.
 func TF32() Option {
-	return func(o *options) { o.tf32 = true }
+	return func(o *options) {
+		o.tf32 = true
+	}
 }
 
 // New opens an engine of precision p on the first device that the driver shows;
@@ -152,7 +154,9 @@ func (d *device) enter() error {
 	return cu.SetCurrentContext(d.ctx)
 }
 
-func (d *device) leave() { runtime.UnlockOSThread() }
+func (d *device) leave() {
+	runtime.UnlockOSThread()
+}
 
 // do runs a call on a thread that has the context, and explains its error.
 func (d *device) do(call func() error) error {
@@ -302,7 +306,9 @@ func openDevice(p tensor.Precision, tf32 bool) (_ *device, err error) {
 		return nil, explain(err)
 	}
 	recording.Lock()
-	err = d.do(func() error { return d.start(ptx) })
+	err = d.do(func() error {
+		return d.start(ptx)
+	})
 	recording.Unlock()
 	if err != nil {
 		return nil, errors.Join(err, d.close())
@@ -468,7 +474,9 @@ func (d *device) gemm(
 	beta float64,
 	c pointer,
 ) error {
-	flag := func(b bool) C.int { return C.int(flagWord(b)) }
+	flag := func(b bool) C.int {
+		return C.int(flagWord(b))
+	}
 	return d.exclusive(func() error {
 		return blasResult(C.table_gemm(
 			d.blas, flag(d.precision == tensor.Float64), flag(transA),
@@ -519,7 +527,9 @@ func (d *device) capture(record func()) (_ graph, err error) {
 	// A recording must end on the thread where it began.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	begin := func() error { return result(C.table_begin_capture(d.cstream())) }
+	begin := func() error {
+		return result(C.table_begin_capture(d.cstream()))
+	}
 	if err := d.do(begin); err != nil {
 		return nil, err
 	}

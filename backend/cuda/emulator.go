@@ -41,7 +41,9 @@ func newEmulator(p tensor.Precision) *emulator {
 	return &emulator{precision: p, memory: map[pointer][]byte{}}
 }
 
-func (d *emulator) name() string { return "cuda-emulator" }
+func (d *emulator) name() string {
+	return "cuda-emulator"
+}
 
 // do runs a call in the stream, or records it.
 func (d *emulator) do(call func() error) error {
@@ -245,7 +247,9 @@ func (g *emulated) launch() error {
 	return nil
 }
 
-func (g *emulated) close() error { return nil }
+func (g *emulated) close() error {
+	return nil
+}
 
 func (d *emulator) close() error {
 	if n := len(d.memory); n > 0 {

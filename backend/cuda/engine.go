@@ -279,7 +279,9 @@ func productFlops(m, n, k int) int64 {
 	return 2 * int64(m) * int64(n) * int64(k)
 }
 
-func (e *engine) Work() backend.Work { return e.work }
+func (e *engine) Work() backend.Work {
+	return e.work
+}
 
 // scratch returns memory for n items of the given size in bytes. The caller frees it.
 func (e *engine) scratch(n, size int) *tensor.Tensor {
@@ -597,7 +599,9 @@ var (
 	errClosed = errors.New("it was closed")
 )
 
-func (e *engine) Records() bool { return true }
+func (e *engine) Records() bool {
+	return true
+}
 
 // step is a recorded sequence of launches: a graph, and its memory.
 type step struct {

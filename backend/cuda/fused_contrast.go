@@ -10,7 +10,9 @@ import (
 // symmetric, so dU = (G + Gᵀ)·U with G = ∂L/∂S; kernel contrast_gradient writes G + Gᵀ
 // row by row.
 
-func (e *engine) ContrastTiles() bool { return false }
+func (e *engine) ContrastTiles() bool {
+	return false
+}
 
 func (e *engine) ContrastForward(c *backend.Contrast) {
 	n, _ := backend.CheckContrast(c)

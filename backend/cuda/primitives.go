@@ -44,7 +44,9 @@ func grid(x, y int) dims {
 }
 
 // ceil returns a/b, rounded up.
-func ceil(a, b int) int { return (a + b - 1) / b }
+func ceil(a, b int) int {
+	return (a + b - 1) / b
+}
 
 // launch runs a kernel. It does nothing for an empty grid.
 func (e *engine) launch(kernel string, grid, block dims, params ...uint64) {

@@ -41,7 +41,9 @@ func init() {
 }
 
 // New returns a reference engine. It computes in float64.
-func New() backend.Backend { return new(engine) }
+func New() backend.Backend {
+	return new(engine)
+}
 
 type engine struct {
 	inUse int64 // bytes
@@ -692,4 +694,6 @@ func (s *step) Close() error {
 }
 
 // Close has nothing to do: the memory is Go's.
-func (e *engine) Close() error { return nil }
+func (e *engine) Close() error {
+	return nil
+}

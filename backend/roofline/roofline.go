@@ -85,7 +85,9 @@ func NewClock(be backend.Backend) *Clock {
 }
 
 // Close frees the clock's memory on the device.
-func (c *Clock) Close() { c.be.Free(c.probe) }
+func (c *Clock) Close() {
+	c.be.Free(c.probe)
+}
 
 // wait returns once the engine has done everything that it was given.
 func (c *Clock) wait() {
@@ -182,7 +184,9 @@ func Measure(be backend.Backend) (Rates, error) {
 			tensors: []*tensor.Tensor{x, y, z},
 		}
 	})
-	r.Launch = c.Time(func() { be.Fill(c.probe, 1) })
+	r.Launch = c.Time(func() {
+		be.Fill(c.probe, 1)
+	})
 	const many = 100
 	step, err := be.Capture(func() {
 		for range many {

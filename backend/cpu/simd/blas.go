@@ -158,7 +158,9 @@ func checkGemm[T Float](
 }
 
 // storedShape returns the shape that an operand of rows×cols has in memory.
-func storedShape(t blas.Transpose, rows, cols int) (storedRows, storedCols int) {
+func storedShape(
+	t blas.Transpose, rows, cols int,
+) (storedRows, storedCols int) {
 	switch t {
 	case blas.NoTrans:
 		return rows, cols

@@ -88,4 +88,6 @@ func strips() *stripSet {
 }
 
 // smoLanes returns the lanes of the solver's kernels, 0 without any.
-func smoLanes() int { return [...]int{0, 4, 8}[level] }
+func smoLanes() int {
+	return [...]int{0, 4, 8}[level]
+}

@@ -5,7 +5,9 @@ package simd
 const haveAsm = true
 
 // Every arm64 machine that Go runs on has NEON.
-func detect() []ISA { return []ISA{Generic, NEON} }
+func detect() []ISA {
+	return []ISA{Generic, NEON}
+}
 
 // A vector of these tiles is two registers: 8 columns of float32.
 var (
@@ -44,4 +46,6 @@ func setMask(p *gemmArgs, w, lanes, size int) {
 	p.mask = uint64(lanes - w)
 }
 
-func strips() *stripSet { return stripsNEON }
+func strips() *stripSet {
+	return stripsNEON
+}

@@ -19,7 +19,9 @@ const (
 
 var isaNames = [...]string{"generic", "avx2", "avx512", "neon"}
 
-func (s ISA) String() string { return isaNames[s] }
+func (s ISA) String() string {
+	return isaNames[s]
+}
 
 // EnvVar is the environment variable that chooses the instruction set at start:
 // avx512, avx2, neon or generic.
@@ -66,8 +68,12 @@ func Level() ISA { return level }
 
 // LevelError returns why the instruction set asked for in the environment is
 // not in use, or nil if it is or none was.
-func LevelError() error { return levelErr }
+func LevelError() error {
+	return levelErr
+}
 
 // Available returns the instruction sets that this machine and build can run,
 // from Generic to the best.
-func Available() []ISA { return slices.Clone(available) }
+func Available() []ISA {
+	return slices.Clone(available)
+}

@@ -4,7 +4,9 @@ package simd
 
 const haveAsm = false
 
-func detect() []ISA { return []ISA{Generic} }
+func detect() []ISA {
+	return []ISA{Generic}
+}
 
 func tiles32() *tileSet { return goTiles32 }
 func tiles64() *tileSet { return goTiles64 }

@@ -15,7 +15,9 @@ func rowsOf(op string, n, cols int) int {
 }
 
 // rowBlock returns the number of rows of a matrix that one assembly call may process.
-func rowBlock(cols int) int { return max(1, chunk/cols) }
+func rowBlock(cols int) int {
+	return max(1, chunk/cols)
+}
 
 // eachBlock cuts a matrix into blocks of at most chunk elements: several whole rows, or
 // a part of one. It calls f with the row and the column where a block starts, and its size.

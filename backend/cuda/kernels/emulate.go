@@ -27,7 +27,9 @@ var order atomic.Uint32
 // SetOrder sets the order in which [Emulate] runs blocks and the threads of a
 // block: 0 is forward, 1 is reverse, and others are seeds of a shuffle. A result that
 // depends on it shows a race between threads.
-func SetOrder(o uint32) { order.Store(o) }
+func SetOrder(o uint32) {
+	order.Store(o)
+}
 
 // Emulate runs a kernel for elements of precision p on the calling thread. Every
 // parameter is a word of params, as a driver's launch would read it. Addresses are

@@ -70,7 +70,9 @@ var kernels = []kernel{
 		in:     []string{"y", "x"},
 		unroll: true,
 		regs:   2,
-		body:   func(k *kc) { k.fma("y", "alpha", "x") },
+		body: func(k *kc) {
+			k.fma("y", "alpha", "x")
+		},
 	},
 	{
 		name:   "axpby",
@@ -143,7 +145,9 @@ var kernels = []kernel{
 		in:     []string{"a"},
 		unroll: true,
 		regs:   2,
-		body:   func(k *kc) { k.mul("dst", "a", "alpha") },
+		body: func(k *kc) {
+			k.mul("dst", "a", "alpha")
+		},
 	},
 	unary("relu", "a_i if not a_i < 0, else 0", 3, func(k *kc) {
 		k.xor("dst", "dst", "dst")

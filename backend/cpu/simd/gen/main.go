@@ -108,10 +108,14 @@ func (o *out) vec(mnemonic string, registers ...int) {
 }
 
 // mark writes a label.
-func (o *out) mark(label string) { o.p("%s:", label) }
+func (o *out) mark(label string) {
+	o.p("%s:", label)
+}
 
 // arm64 reports whether the file is for arm64.
-func (o *out) arm64() bool { return o.isa.reg == "V" }
+func (o *out) arm64() bool {
+	return o.isa.reg == "V"
+}
 
 // pick returns the text for the file's architecture.
 func (o *out) pick(amd64, arm64 string) string {

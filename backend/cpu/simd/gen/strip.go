@@ -34,7 +34,9 @@ type stripCtx struct {
 	x, y string // the registers that walk down x and y
 }
 
-func (k *stripCtx) acc(j int) string { return k.isa.v(j) }
+func (k *stripCtx) acc(j int) string {
+	return k.isa.v(j)
+}
 
 // tmp names one of the three registers that hold no sums; AVX2's mask is Y15.
 func (k *stripCtx) tmp(i int) string {
@@ -143,10 +145,14 @@ func columnSums(row func(k *stripCtx, j int)) func(k *stripCtx) {
 			k.p("CMPQ stripArgs_flag(DI), $0")
 			k.p("JEQ %s", zero)
 		}
-		k.each(func(j int) { k.load(j, dst, k.acc(j)) })
+		k.each(func(j int) {
+			k.load(j, dst, k.acc(j))
+		})
 		k.p("JMP %s", loop)
 		k.mark(zero)
-		k.each(func(j int) { k.zero(k.acc(j)) })
+		k.each(func(j int) {
+			k.zero(k.acc(j))
+		})
 		k.mark(loop)
 		k.take(1, rows, "LT", done)
 		k.each(func(j int) { row(k, j) })
@@ -154,7 +160,9 @@ func columnSums(row func(k *stripCtx, j int)) func(k *stripCtx) {
 		k.add(ldy, k.y)
 		k.p("JMP %s", loop)
 		k.mark(done)
-		k.each(func(j int) { k.store(j, k.acc(j), dst) })
+		k.each(func(j int) {
+			k.store(j, k.acc(j), dst)
+		})
 	}
 }
 
@@ -228,7 +236,9 @@ func spmm(withVal bool) func(k *stripCtx) {
 		})
 		k.p("JMP %s", edges)
 		k.mark(alone)
-		k.each(func(j int) { k.zero(k.acc(j)) })
+		k.each(func(j int) {
+			k.zero(k.acc(j))
+		})
 
 		// Each entry adds a row of x.
 		k.mark(edges)
@@ -259,7 +269,9 @@ func spmm(withVal bool) func(k *stripCtx) {
 		jumpIf("LT", edge)
 
 		k.mark(next)
-		k.each(func(j int) { k.store(j, k.acc(j), r.dst) })
+		k.each(func(j int) {
+			k.store(j, k.acc(j), r.dst)
+		})
 		k.add(r.ldx, r.self)
 		k.add(k.pick("stripArgs_ldd(DI)", "R12"), r.dst)
 		k.p("JMP %s", row)

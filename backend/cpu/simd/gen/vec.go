@@ -292,7 +292,9 @@ func (a *args) at(name string) string {
 	return fmt.Sprintf("%s+%d(FP)", name, a.off[name])
 }
 
-func (a *args) frame() int { return (a.size + 7) / 8 * 8 }
+func (a *args) frame() int {
+	return (a.size + 7) / 8 * 8
+}
 
 func (a *args) signature() string {
 	return "(" + strings.Join(a.sig, ", ") + ")"

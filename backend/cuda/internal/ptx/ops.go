@@ -9,7 +9,9 @@ import (
 
 // A register holds the bits of its value; those of 32 bits have zeros above.
 
-func move(a, _, _ uint64) uint64 { return a }
+func move(a, _, _ uint64) uint64 {
+	return a
+}
 
 func truth(b bool) uint64 {
 	if b {
@@ -39,7 +41,9 @@ type integer interface {
 }
 
 // number returns the value of type T with the bits of a register.
-func number[T integer](a uint64) T { return T(a) }
+func number[T integer](a uint64) T {
+	return T(a)
+}
 
 // word returns the bits of a value.
 func word[T integer](v T) uint64 {
@@ -142,9 +146,13 @@ func integerOp[T integer](name string) function {
 			return x % y
 		})
 	case "min":
-		return wordwise(func(x, y T) T { return min(x, y) })
+		return wordwise(func(x, y T) T {
+			return min(x, y)
+		})
 	case "max":
-		return wordwise(func(x, y T) T { return max(x, y) })
+		return wordwise(func(x, y T) T {
+			return max(x, y)
+		})
 	}
 	return bitOp[T](name)
 }
@@ -368,17 +376,25 @@ func integerComparison[T integer](cc string) function {
 func ordered[T integer | float64](cc string) func(x, y T) bool {
 	switch cc {
 	case "eq":
-		return func(x, y T) bool { return x == y }
+		return func(x, y T) bool {
+			return x == y
+		}
 	case "ne":
-		return func(x, y T) bool { return x != y }
+		return func(x, y T) bool {
+			return x != y
+		}
 	case "lt":
 		return func(x, y T) bool { return x < y }
 	case "le":
-		return func(x, y T) bool { return x <= y }
+		return func(x, y T) bool {
+			return x <= y
+		}
 	case "gt":
 		return func(x, y T) bool { return x > y }
 	case "ge":
-		return func(x, y T) bool { return x >= y }
+		return func(x, y T) bool {
+			return x >= y
+		}
 	}
 	panic("ptx: comparison " + cc)
 }

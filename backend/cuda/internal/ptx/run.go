@@ -375,8 +375,12 @@ func (b *block) proceed(w *warp) error {
 			continue
 		case barrier:
 			if mask != whole || len(w.paths) > 0 {
-				return fmt.Errorf("divergence: threads %#x of warp %d are at a barrier: %s",
-					mask, w.number, ins.text)
+				return fmt.Errorf(
+					"divergence: threads %#x of warp %d are at a barrier: %s",
+					mask,
+					w.number,
+					ins.text,
+				)
 			}
 			w.waits = p.pc
 			w.put(p.pc+1, mask)
@@ -574,8 +578,11 @@ func (b *block) open(
 		}
 	}
 	if address%uint64(bytes) != 0 {
-		return nil, fmt.Errorf("%d bytes at %#x, which is not a multiple of their number",
-			bytes, address)
+		return nil, fmt.Errorf(
+			"%d bytes at %#x, which is not a multiple of their number",
+			bytes,
+			address,
+		)
 	}
 	if p.words != nil {
 		for k := offset / 4; k < (offset+bytes)/4; k++ {
