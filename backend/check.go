@@ -23,7 +23,9 @@ func refuse(bad bool, op, want string, ts ...*tensor.Tensor) {
 func CheckAlloc(rows, cols int) {
 	if rows < 0 || cols < 0 {
 		t := &tensor.Tensor{Rows: rows, Cols: cols}
-		tensor.Mismatch("backend: Alloc", "dimensions must not be negative", t)
+		tensor.Mismatch(
+			"backend: Alloc", "dimensions must not be negative", t,
+		)
 	}
 }
 
@@ -64,13 +66,17 @@ func CheckCol(op string, dst, a, col *tensor.Tensor) {
 // CheckScalar panics unless dst and a are equal in shape and s is 1×1.
 func CheckScalar(op string, dst, a, s *tensor.Tensor) {
 	refuse(
-		!dst.Like(a) || !s.Is(1, 1), op, "want [N×F], [N×F], [1×1]", dst, a, s,
+		!dst.Like(a) || !s.Is(1, 1), op,
+		"want [N×F], [N×F], [1×1]", dst, a, s,
 	)
 }
 
 // CheckBlock panics unless both blocks lie inside their matrices.
 func CheckBlock(
-	dst *tensor.Tensor, di, dj int, src *tensor.Tensor, si, sj, rows, cols int,
+	dst *tensor.Tensor,
+	di, dj int,
+	src *tensor.Tensor,
+	si, sj, rows, cols int,
 ) {
 	negative := min(di, dj, si, sj, rows, cols) < 0
 	outsideDst := di+rows > dst.Rows || dj+cols > dst.Cols
@@ -153,13 +159,17 @@ func CheckReduceRows(op string, dst, a *tensor.Tensor) {
 
 // CheckColSums panics unless dst is 1×F and a is N×F.
 func CheckColSums(dst, a *tensor.Tensor) {
-	refuse(!dst.Is(1, a.Cols), "backend: ColSums", "want [1×F], [N×F]", dst, a)
+	refuse(
+		!dst.Is(1, a.Cols), "backend: ColSums", "want [1×F], [N×F]", dst, a,
+	)
 }
 
 // CheckDot panics unless dst is 1×1 and b, if any, has a's shape.
 func CheckDot(dst, a, b *tensor.Tensor) {
 	bad := !dst.Is(1, 1) || b != nil && !b.Like(a)
-	refuse(bad, "backend: Dot", "want [1×1], [N×F], [N×F] or none", dst, a, b)
+	refuse(
+		bad, "backend: Dot", "want [1×1], [N×F], [N×F] or none", dst, a, b,
+	)
 }
 
 // CheckSegments panics unless ptr delimits rows of long [N×F] for the rows of
@@ -190,8 +200,11 @@ func CheckGemm(
 		kb, n = n, kb
 	}
 	if k != kb || !dst.Is(m, n) {
-		message := fmt.Sprintf("want [M×N], [M×K], [K×N] (transposes %v, %v)",
-			transA, transB)
+		message := fmt.Sprintf(
+			"want [M×N], [M×K], [K×N] (transposes %v, %v)",
+			transA,
+			transB,
+		)
 		tensor.Mismatch("backend: Gemm", message, dst, a, b)
 	}
 	return m, n, k
@@ -224,8 +237,11 @@ func CheckSpMM(dst *tensor.Tensor, a *CSR, x *tensor.Tensor, self float64) {
 		)
 	}
 	if self != 0 && a.Rows != a.Cols {
-		message := fmt.Sprintf("a self term needs a square matrix, not [%d×%d]",
-			a.Rows, a.Cols)
+		message := fmt.Sprintf(
+			"a self term needs a square matrix, not [%d×%d]",
+			a.Rows,
+			a.Cols,
+		)
 		tensor.Mismatch(op, message, dst, x)
 	}
 }
@@ -313,8 +329,10 @@ func CheckTrack(
 	f := mean.Cols
 	if !runningMean.Is(1, f) || !runningVar.Is(1, f) || !mean.Is(g, f) ||
 		!variance.Is(g, f) {
-		message := fmt.Sprintf("want [1×F], [1×F], [G×F], [G×F] for %d groups",
-			g)
+		message := fmt.Sprintf(
+			"want [1×F], [1×F], [G×F], [G×F] for %d groups",
+			g,
+		)
 		tensor.Mismatch(
 			"backend: TrackStatistics", message,
 			runningMean, runningVar, mean, variance,
@@ -350,11 +368,14 @@ func Members(ptr, rows, category []int32, n int) ([]int32, []int32) {
 // CheckDropout panics unless step is 1×1 and 0 < keep ≤ 1.
 func CheckDropout(dst *tensor.Tensor, keep float64, step *tensor.Tensor) {
 	refuse(
-		!step.Is(1, 1), "backend: DropoutMask", "want [N×F], [1×1]", dst, step,
+		!step.Is(1, 1), "backend: DropoutMask",
+		"want [N×F], [1×1]", dst, step,
 	)
 	if !(keep > 0 && keep <= 1) {
-		panic(fmt.Sprintf("backend: DropoutMask: keep = %v is outside (0, 1]",
-			keep))
+		panic(fmt.Sprintf(
+			"backend: DropoutMask: keep = %v is outside (0, 1]",
+			keep,
+		))
 	}
 }
 
@@ -362,7 +383,8 @@ func CheckDropout(dst *tensor.Tensor, keep float64, step *tensor.Tensor) {
 // generator (the finaliser of splitmix64, Steele et al. 2014): the answer depends on
 // the arguments only, so all devices and threads agree.
 func DropoutKeep(keep float64, seed, step, element uint64) bool {
-	x := seed ^ mix(step+0x9e3779b97f4a7c15) ^ mix(element*0xd1342543de82ef95+1)
+	x := seed ^ mix(step+0x9e3779b97f4a7c15) ^
+		mix(element*0xd1342543de82ef95+1)
 	return float64(mix(x)>>11)/(1<<53) < keep
 }
 

@@ -93,7 +93,8 @@ func CheckGIN(l *GINLayer) (input, hid, out int) {
 	}
 	// Inputs.
 	if l.X != nil {
-		shape(l.X, n, input, "want a row of the input's width for each node")
+		shape(l.X, n, input,
+			"want a row of the input's width for each node")
 		shape(l.Agg, n, input, "want agg as x")
 	} else if l.Category.Len() != n {
 		tensor.Mismatch(op, "want a category for each node", l.H1)
@@ -146,7 +147,9 @@ func CheckRowsLayer(l *RowsLayer) {
 	refuse(bad, op, "want the hidden width", l.X, l.W1, l.B1, l.W2)
 	out := l.W2.Cols
 	for _, t := range []*tensor.Tensor{l.B2, l.Scale, l.Shift} {
-		refuse(!t.Is(1, out), op, "want a row of the output's width", t, l.W2)
+		refuse(
+			!t.Is(1, out), op, "want a row of the output's width", t, l.W2,
+		)
 	}
 	if l.W != nil {
 		refuse(l.W.Rows != out, op, "want the output's width", l.W, l.W2)
@@ -235,7 +238,9 @@ func CheckGCN(l *GCNLayer) (input, out int) {
 	}
 	if l.Adj.Rows != n || l.AdjT.Rows != n || l.Adj.Val == nil ||
 		l.AdjT.Val == nil {
-		tensor.Mismatch(op, "want an adjacency with values of all nodes", l.X)
+		tensor.Mismatch(
+			op, "want an adjacency with values of all nodes", l.X,
+		)
 	}
 	return input, out
 }
@@ -285,7 +290,8 @@ func CheckNorm(n *Norm) {
 	refuse(badWeights, op, "want weights [N×1]", n.X, n.Weights)
 	if n.Bias != nil && (!n.Bias.Is(1, f) || !n.BiasedMean.Like(n.Mean)) {
 		tensor.Mismatch(
-			op, "want a bias [1×F], its means [G×F]", n.X, n.Bias, n.BiasedMean,
+			op, "want a bias [1×F], its means [G×F]",
+			n.X, n.Bias, n.BiasedMean,
 		)
 	}
 }

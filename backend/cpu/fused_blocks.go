@@ -166,7 +166,9 @@ func (s *graphBlocks[T]) viewRow(statistics []T, view, f int) []T {
 
 // affine sets coef to two rows for each view, scale and shift: batch norm is
 // scale·x + shift.
-func (s *graphBlocks[T]) affine(gamma, beta, mean, variance []T, eps float64) {
+func (s *graphBlocks[T]) affine(
+	gamma, beta, mean, variance []T, eps float64,
+) {
 	f := len(gamma)
 	s.coef = aligned(s.coef, s.viewCount()*2*f)
 	for v := range s.viewCount() {

@@ -240,7 +240,9 @@ func (s *contrastState[T]) addExp(
 	tau := s.c.Temperature
 	for k := range a.n {
 		row := rowOf(x, k, b.n)
-		s.sums[a.lo+k] += float64(simd.ExpSum(row, T(1/tau), row, T(-1/tau)))
+		s.sums[a.lo+k] += float64(simd.ExpSum(
+			row, T(1/tau), row, T(-1/tau),
+		))
 	}
 	if symmetric {
 		simd.ColSums(w.rows[:b.n], x)
@@ -404,7 +406,9 @@ func (s *contrastState[T]) backwardTile(w *contrastScratch[T], i, j int) {
 
 // crossBackward adds the gradient through the similarities of rows a of view 1 with
 // rows b of view 2.
-func (s *contrastState[T]) crossBackward(w *contrastScratch[T], a, b rowBlock) {
+func (s *contrastState[T]) crossBackward(
+	w *contrastScratch[T], a, b rowBlock,
+) {
 	g := w.tiles[0]
 	s.similarities(g, a, b)
 	positives := a.lo+s.n == b.lo
@@ -434,7 +438,9 @@ func (s *contrastState[T]) expGradient(
 	scale := w.rows[:b.n]
 	for k := range a.n {
 		row := rowOf(g, k, b.n)
-		simd.Affine(scale, s.alphaC, part(s.invZ, b), s.alphaC*s.invZ[a.lo+k])
+		simd.Affine(
+			scale, s.alphaC, part(s.invZ, b), s.alphaC*s.invZ[a.lo+k],
+		)
 		simd.Mul(row, row, scale)
 	}
 }
@@ -461,7 +467,9 @@ func (s *contrastState[T]) matchGradient(
 }
 
 // addGradient adds g·U to rows a of dU and, if symmetric, gᵀ·U to rows b.
-func (s *contrastState[T]) addGradient(g []T, a, b rowBlock, symmetric bool) {
+func (s *contrastState[T]) addGradient(
+	g []T, a, b rowBlock, symmetric bool,
+) {
 	d := s.d
 	ua := s.u[a.lo*d:]
 	ub := s.u[b.lo*d:]

@@ -155,7 +155,9 @@ func (s *gcnState[T]) forward(b graphBlock, w *gcnScratch[T]) {
 	}
 }
 
-func (e *engine[T]) GCNBackward(l *backend.GCNLayer, g *backend.GCNGradients) {
+func (e *engine[T]) GCNBackward(
+	l *backend.GCNLayer, g *backend.GCNGradients,
+) {
 	s := e.setGCN(l)
 	defer s.release()
 	s.dy = e.data(g.DY)
@@ -167,7 +169,8 @@ func (e *engine[T]) GCNBackward(l *backend.GCNLayer, g *backend.GCNGradients) {
 	s.partial = aligned(s.partial, len(s.blocks)*size)
 	e.pool.do((*gcnBackwardTask[T])(s), len(s.blocks), 1)
 	s.normGradients(
-		e.data(g.Gamma), e.data(g.Beta), gamma, s.mean, variance, l.Eps, size,
+		e.data(g.Gamma), e.data(g.Beta),
+		gamma, s.mean, variance, l.Eps, size,
 	)
 	if s.dx != nil {
 		e.pool.do((*gcnNormTask[T])(s), len(s.blocks), 1)
@@ -232,7 +235,9 @@ func (s *gcnState[T]) backward(i int, w *gcnScratch[T]) {
 
 	// The sums that batch norm's gradient needs.
 	simd.ColSums(sum, dz)
-	simd.SubRow(w.z, nodesOf(s.x, b, inputs), s.viewRow(s.mean, b.view, inputs))
+	simd.SubRow(
+		w.z, nodesOf(s.x, b, inputs), s.viewRow(s.mean, b.view, inputs),
+	)
 	simd.ColDots(proj, dz, w.z)
 }
 

@@ -239,7 +239,9 @@ func (s *ginState[T]) size(g int) T {
 	return T(s.graphs[g+1] - s.graphs[g])
 }
 
-func (e *engine[T]) GINBackward(l *backend.GINLayer, g *backend.GINGradients) {
+func (e *engine[T]) GINBackward(
+	l *backend.GINLayer, g *backend.GINGradients,
+) {
 	s := e.setGIN(l)
 	defer s.release()
 	s.dy = e.optional(g.DY)
@@ -366,7 +368,8 @@ func (s *ginState[T]) backward(i int, w *ginScratch[T]) {
 		w.oneHot(s, b)
 		w.transpose(n, inputs)
 		simd.SpMM(
-			dw1, hidden, 0, inputs, w.tptr, w.tadj, s.values(w.tval), w.dh1, 0,
+			dw1, hidden, 0, inputs, w.tptr,
+			w.tadj, s.values(w.tval), w.dh1, 0,
 		)
 		return
 	}
@@ -391,7 +394,9 @@ func (s *ginState[T]) normBackward(b graphBlock, d, shift []T) {
 	k2 := rowOf(s.coef, 3*b.view+1, f)
 	k3 := rowOf(s.coef, 3*b.view+2, f)
 	if s.dpooled == nil {
-		simd.CombineRow(d, nodesOf(s.dy, b, f), k1, nodesOf(s.h2, b, f), k3, k2)
+		simd.CombineRow(
+			d, nodesOf(s.dy, b, f), k1, nodesOf(s.h2, b, f), k3, k2,
+		)
 		return
 	}
 	for g := b.g0; g < b.g1; g++ {

@@ -209,7 +209,9 @@ func (t *normApplyTask[T]) run(lo, hi int) {
 	}
 }
 
-func (e *engine[T]) NormBackward(n *backend.Norm, g *backend.NormGradients) {
+func (e *engine[T]) NormBackward(
+	n *backend.Norm, g *backend.NormGradients,
+) {
 	s := e.setNorm(n)
 	defer s.release()
 	s.dy = e.data(g.DY)
@@ -260,7 +262,9 @@ func (e *engine[T]) NormBackward(n *backend.Norm, g *backend.NormGradients) {
 }
 
 // gated returns the block's dy, through the ReLU if there is one, and x-μ.
-func (s *normState[T]) gated(b normBlock, w *normScratch[T]) (dy, centred []T) {
+func (s *normState[T]) gated(
+	b normBlock, w *normScratch[T],
+) (dy, centred []T) {
 	f := s.f
 	dy = s.dy[b.lo*f : b.hi*f]
 	if s.relu {

@@ -8,7 +8,10 @@ import (
 )
 
 func (e *engine[T]) CopyBlock(
-	dst *tensor.Tensor, di, dj int, src *tensor.Tensor, si, sj, rows, cols int,
+	dst *tensor.Tensor,
+	di, dj int,
+	src *tensor.Tensor,
+	si, sj, rows, cols int,
 ) {
 	backend.CheckBlock(dst, di, dj, src, si, sj, rows, cols)
 	if rows == 0 || cols == 0 {
@@ -71,7 +74,9 @@ func (t *transposeTask[T]) run(lo, hi int) {
 	}
 }
 
-func (e *engine[T]) GatherRows(dst, src *tensor.Tensor, idx *backend.Indices) {
+func (e *engine[T]) GatherRows(
+	dst, src *tensor.Tensor, idx *backend.Indices,
+) {
 	backend.CheckGather(dst, src, idx)
 	if dst.Len() == 0 {
 		return
@@ -228,7 +233,8 @@ func (t *splitGemmTask[T]) run(lo, hi int) {
 		b := t.b[offset(term, ldb, !t.transB):]
 		c := t.c[(part*t.rows+row)*t.cols:]
 		t.k.gemm(
-			tA, tB, rows, t.cols, terms, t.alpha, a, lda, b, ldb, 0, c, t.cols,
+			tA, tB, rows, t.cols, terms, t.alpha,
+			a, lda, b, ldb, 0, c, t.cols,
 		)
 	}
 }

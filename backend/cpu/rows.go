@@ -93,7 +93,8 @@ func (s *rowsTask[T]) inputs(w *[2][]T, lo, hi int) []T {
 	w[0] = aligned(w[0], max(n, rowsBlock)*cols)
 	x := w[0][:n*cols]
 	simd.SpMM(
-		x, cols, 0, n, s.A.Ptr.Host[lo:hi+1], s.A.Col.Host, nil, e.data(s.X), 0,
+		x, cols, 0, n, s.A.Ptr.Host[lo:hi+1],
+		s.A.Col.Host, nil, e.data(s.X), 0,
 	)
 	counts := e.data(s.C)[lo*kinds:]
 	e.k.gemm(
@@ -129,7 +130,9 @@ func (e *engine[T]) PoolRows(
 	t.cols = x.Cols
 	t.ptr = ptr.Host
 	t.col = rows.Host
-	e.pool.do((*poolRowsTask[T])(t), costOf(ptr.Host), rowsPer(grain, x.Cols))
+	e.pool.do(
+		(*poolRowsTask[T])(t), costOf(ptr.Host), rowsPer(grain, x.Cols),
+	)
 }
 
 type poolRowsTask[T float] args[T]
