@@ -203,29 +203,23 @@ func (in *Inputs) Batch(t *autodiff.Tape) *Batch {
 		tape:      t,
 	}
 	b.recorded = true
+	b.viewGraphs = x[viewGraphs]
 	optional := x[others:]
-	if in.host.Asymmetric {
-		b.Adj.T = &backend.CSR{
+	nextCSR := func(val *tensor.Tensor) *backend.CSR {
+		c := &backend.CSR{
 			Rows: n,
 			Cols: n,
 			Ptr:  optional[0],
 			Col:  optional[1],
+			Val:  val,
 		}
 		optional = optional[2:]
+		return c
 	}
-	b.viewGraphs = x[viewGraphs]
+	if in.host.Asymmetric {
+		b.Adj.T = nextCSR(nil)
+	}
 	if in.normal[0] != nil {
-		nextCSR := func(val *tensor.Tensor) *backend.CSR {
-			c := &backend.CSR{
-				Rows: n,
-				Cols: n,
-				Ptr:  optional[0],
-				Col:  optional[1],
-				Val:  val,
-			}
-			optional = optional[2:]
-			return c
-		}
 		a := nextCSR(in.normal[0])
 		b.normalized = &autodiff.Sparse{A: a, T: a}
 		if in.host.Asymmetric {

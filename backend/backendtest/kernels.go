@@ -129,9 +129,7 @@ func (k *kernelTimer) timeRows(n int) {
 	gamma := k.random(1, f)
 	col := k.Alloc(n, 1)
 	defer k.free(x, dy, y, row, gamma, col)
-	k.measure("one launch", func() {
-		k.Fill(col, 1)
-	})
+	k.measure("one launch", func() { k.Fill(col, 1) })
 	k.measure("copy", func() {
 		k.CopyBlock(y, 0, 0, x, 0, 0, n, f)
 	})

@@ -253,8 +253,7 @@ func checkIndexBlock(s *suite) {
 	verify := func(circumstance string, hosts [][]int32) {
 		s.Helper()
 		for k, host := range hosts {
-			label := fmt.Sprintf("GatherRows by vector %d of a block, %s",
-				k, circumstance)
+			label := fmt.Sprintf("GatherRows by vector %d of a block, %s", k, circumstance)
 			s.wantSame(label, download(s.b, dst[k]), values.gathered(host))
 		}
 	}
@@ -266,12 +265,8 @@ func checkIndexBlock(s *suite) {
 		return
 	}
 	// Refill all, several neighbours, one, and some out of order.
-	for _, which := range [][]int{
-		{0, 1, 2, 3, 4, 5, 6},
-		{2, 3, 4},
-		{6},
-		{4, 0, 2, 1},
-	} {
+	refills := [][]int{{0, 1, 2, 3, 4, 5, 6}, {2, 3, 4}, {6}, {4, 0, 2, 1}}
+	for _, which := range refills {
 		old := slices.Clone(hosts)
 		gather()
 		s.refill(xs, hosts, which)

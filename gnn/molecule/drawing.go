@@ -232,24 +232,9 @@ func (d *directions) follow(r *molfileReader, v *perceiver, double int32) {
 	for k, end := range ends {
 		normal[k] = r.places[first[k].atom].minus(r.places[end]).cross(axis)
 	}
-	same := normal[0].dot(normal[1]) > 0
 	var fresh []link
 	outward := [2]Direction{v.outward(first[0], ends[0]), v.outward(first[1], ends[1])}
-	turn := func(x Direction) Direction {
-		if same {
-			return x
-		}
-		return x.reversed()
-	}
-	switch {
-	case outward[0] == NoDirection && outward[1] == NoDirection:
-		outward[0] = Down
-		outward[1] = turn(Down)
-	case outward[0] == NoDirection:
-		outward[0] = turn(outward[1])
-	case outward[1] == NoDirection:
-		outward[1] = turn(outward[0])
-	}
+	setOutward(&outward, normal[0].dot(normal[1]) > 0)
 	for k, end := range ends {
 		for place, l := range [2]link{first[k], second[k]} {
 			if l.bond < 0 || v.m.Bonds[l.bond].Direction != NoDirection {
@@ -272,6 +257,26 @@ func (d *directions) follow(r *molfileReader, v *perceiver, double int32) {
 		for _, o := range v.of(l.atom) {
 			d.follow(r, v, o.bond)
 		}
+	}
+}
+
+// setOutward sets the directions that are missing at the two ends of a double bond. same says
+// that the first neighbours are on one side of it.
+func setOutward(outward *[2]Direction, same bool) {
+	turn := func(x Direction) Direction {
+		if same {
+			return x
+		}
+		return x.reversed()
+	}
+	switch {
+	case outward[0] == NoDirection && outward[1] == NoDirection:
+		outward[0] = Down
+		outward[1] = turn(Down)
+	case outward[0] == NoDirection:
+		outward[0] = turn(outward[1])
+	case outward[1] == NoDirection:
+		outward[1] = turn(outward[0])
 	}
 }
 

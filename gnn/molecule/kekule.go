@@ -159,30 +159,42 @@ func (v *perceiver) kekuliseSystem(system int32) *problem {
 	if v.match(k.candidate) {
 		return nil
 	}
-	// All wildcards took part. Try again without some of them.
-	if n := len(k.wildcards); n > 0 && n <= mostWildcards {
-		for set := 1; set < 1<<n; set++ {
-			for i := range m.Bonds {
-				b := &m.Bonds[i]
-				if b.aromatic && b.Type != Single && k.in[b.Begin] && k.in[b.End] {
-					b.Type = Single
-				}
-			}
-			k.trial = append(k.trial[:0], k.candidate...)
-			for q, a := range k.wildcards {
-				if set>>q&1 == 1 {
-					k.trial[a] = false
-				}
-			}
-			if v.match(k.trial) {
-				return nil
-			}
-		}
+	if v.matchWithoutWildcards() {
+		return nil
 	}
 	place := slices.IndexFunc(k.candidate, func(c bool) bool { return c })
 	return atomProblem(int32(place),
 		"the aromatic ring system of this atom has no Kekulé structure: its double "+
 			"bonds cannot be placed")
+}
+
+// matchWithoutWildcards tries to match the candidates of the system without some of the
+// wildcards, after all of them took part in vain.
+func (v *perceiver) matchWithoutWildcards() bool {
+	m := v.m
+	k := &v.kekule
+	n := len(k.wildcards)
+	if n > mostWildcards {
+		return false
+	}
+	for set := 1; set < 1<<n; set++ {
+		for i := range m.Bonds {
+			b := &m.Bonds[i]
+			if b.aromatic && b.Type != Single && k.in[b.Begin] && k.in[b.End] {
+				b.Type = Single
+			}
+		}
+		k.trial = append(k.trial[:0], k.candidate...)
+		for q, a := range k.wildcards {
+			if set>>q&1 == 1 {
+				k.trial[a] = false
+			}
+		}
+		if v.match(k.trial) {
+			return true
+		}
+	}
+	return false
 }
 
 // markCandidates finds the atoms of the system that need a double bond, and makes its aromatic bonds

@@ -338,10 +338,6 @@ func (t *trainer) epoch(ctx context.Context, epoch int, source draws) error {
 		buf     []int32
 		skipped int // documents of earlier batches
 	)
-	rate := func() float32 {
-		progress := (float64(epoch) + float64(skipped)/float64(t.corpus.Docs)) / float64(t.cfg.Epochs)
-		return float32(max(t.cfg.Rate-(t.cfg.Rate-t.cfg.LastRate)*progress, t.cfg.LastRate))
-	}
 	flush := func() {
 		t.job(words, docs, ends, source)
 		words = words[:0]
@@ -352,7 +348,7 @@ func (t *trainer) epoch(ctx context.Context, epoch int, source draws) error {
 	if t.cfg.Shuffle {
 		order = random.Stream(t.cfg.Seed, purposeOrder, epoch, 0).Perm(t.corpus.Docs)
 	}
-	t.rate = rate()
+	t.rate = t.rateAt(epoch, 0)
 	seeded := false
 	for k := range t.corpus.Docs {
 		if err := ctx.Err(); err != nil {
@@ -371,7 +367,7 @@ func (t *trainer) epoch(ctx context.Context, epoch int, source draws) error {
 			skipped = k
 			length = len(buf)
 			seeded = false
-			t.rate = rate()
+			t.rate = t.rateAt(epoch, skipped)
 		}
 		if !seeded {
 			if t.cfg.Negative > 0 || t.keep != nil {
@@ -379,16 +375,7 @@ func (t *trainer) epoch(ctx context.Context, epoch int, source draws) error {
 			}
 			seeded = true
 		}
-		begin := len(words)
-		for _, w := range buf {
-			if !t.kept[w] || t.keep != nil && t.keep[w] < uint32(t.random.next()) {
-				continue
-			}
-			words = append(words, w)
-			if t.cfg.TokenLimit > 0 && len(words)-begin == t.cfg.TokenLimit {
-				break
-			}
-		}
+		words = t.sample(words, buf)
 		docs = append(docs, d)
 		ends = append(ends, len(words))
 		if t.kind != skipGram { // a generator for each document
@@ -400,6 +387,27 @@ func (t *trainer) epoch(ctx context.Context, epoch int, source draws) error {
 		flush()
 	}
 	return nil
+}
+
+// rateAt returns the learning rate of a batch that comes after some documents of an epoch.
+func (t *trainer) rateAt(epoch, docs int) float32 {
+	progress := (float64(epoch) + float64(docs)/float64(t.corpus.Docs)) / float64(t.cfg.Epochs)
+	return float32(max(t.cfg.Rate-(t.cfg.Rate-t.cfg.LastRate)*progress, t.cfg.LastRate))
+}
+
+// sample appends the words of a document that are used.
+func (t *trainer) sample(words, doc []int32) []int32 {
+	begin := len(words)
+	for _, w := range doc {
+		if !t.kept[w] || t.keep != nil && t.keep[w] < uint32(t.random.next()) {
+			continue
+		}
+		words = append(words, w)
+		if t.cfg.TokenLimit > 0 && len(words)-begin == t.cfg.TokenLimit {
+			break
+		}
+	}
+	return words
 }
 
 // job trains on documents that share a generator, docs[k] being words up to ends[k].

@@ -284,8 +284,7 @@ func (d *download) attempt(ctx context.Context) error {
 		return nil // only the name is missing
 	case code == http.StatusPartialContent, code == http.StatusRequestedRangeNotSatisfiable:
 		d.discard()
-		return &retryError{err: fmt.Errorf("%w with Content-Range %q of %s, asked for "+
-			"bytes from %d of %s",
+		return &retryError{err: fmt.Errorf("%w with Content-Range %q of %s, asked for bytes from %d of %s",
 			refused, span, etag, size, meta.ETag)}
 	case code >= 500, code == http.StatusTooManyRequests, code == http.StatusRequestTimeout:
 		return &retryError{refused, retryAfter(resp.Header.Get("Retry-After"))}

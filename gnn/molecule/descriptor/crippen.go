@@ -231,8 +231,8 @@ func (w *work) carbon(i int32, n around) share {
 		rule{"C10", -0.0516, 2.488, h == 2 && x == 4 && n.aromatic > 0},
 		rule{"C11", 0.1193, 2.582, h == 1 && x == 4 && n.aromatic > 0},
 		rule{"C12", -0.0967, 2.576, h == 0 && x == 4 && n.aromatic > 0},
-		rule{"C26", 0.264, 4.305, n.doubleAromatic > 0 ||
-			n.doubleCarbon > 0 && n.aromatic > 0 && (n.aliphatic > 0 || h == 1 || n.aromaticCarbon > 0 && n.aromatic > 1)},
+		rule{"C26", 0.264, 4.305, n.doubleAromatic > 0 || n.doubleCarbon > 0 && n.aromatic > 0 &&
+			(n.aliphatic > 0 || h == 1 || n.aromaticCarbon > 0 && n.aromatic > 1)},
 		rule{"C27", 0.2148, 2.693, x == 4 && n.other > 0},
 	)
 }
