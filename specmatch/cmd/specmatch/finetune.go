@@ -120,9 +120,9 @@ func (x *tuning) registerTask(f *cli.FlagSet) {
 			"other values as classes")
 	cli.Var(f, &x.Split, "split", setting.Text,
 		"`split` of the records: random, stratified (every class in each part), scaffold (as in the\n"+
-			"literature) or stratified-scaffold, into 80, 10 and 10 %, or a column with train, "+
-			"valid or test\n"+
-			"(without valid or test, a ninth of train is that part); auto is random for regression and stratified otherwise")
+			"literature) or stratified-scaffold, into 80, 10 and 10 %, or a column with train, valid or\n"+
+			"test (if it has no valid or no test, a ninth of train is that part); auto is random for\n"+
+			"regression and stratified otherwise")
 	cli.Var(f, &x.Folds, "folds", setting.Int(0),
 		"`number` of folds for cross-validation, divided by -split: each is the test set once, and an "+
 			"eighth\n"+
