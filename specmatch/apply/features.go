@@ -224,7 +224,7 @@ func vector(features []Feature, width int) func(m *molecule.Molecule) []float32 
 	var encoder *model.Trained
 	if slices.Contains(features, Feature{kind: frozen}) {
 		// with a cache, the bits do not depend on other molecules
-		encoder = openFrozen().Remembering(Memory / 8)
+		encoder = openFrozen().Remembering(cacheSize() / 8)
 	}
 	return func(m *molecule.Molecule) []float32 {
 		vector := make([]float32, width)

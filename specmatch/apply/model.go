@@ -15,6 +15,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/molecule"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch/model"
+	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor/files"
 )
 
@@ -104,14 +105,18 @@ func newModel(m Model, models ...*model.Trained) (_ Model, err error) {
 	return m, err
 }
 
-// Memory is the size in bytes, about, of the caches of atom environments of a job's models, unless
+// Memory is the most in bytes, about, that the caches of atom environments of a job's models have, unless
 // they have caches of their own ([model.Trained.Remembering]).
 const Memory = 320 << 20
 
-// withCache returns the model with its own cache, or with one of Memory/models bytes.
+// cacheSize returns the size in bytes of the caches of a job: Memory, or a quarter of what the process can
+// have where that is less.
+func cacheSize() int { return int(min(Memory, train.Memory()/4)) }
+
+// withCache returns the model with its own cache, or with its share of [cacheSize].
 func withCache(m *model.Trained, models int) *model.Trained {
 	if m.Memory == nil {
-		m = m.Remembering(Memory / models)
+		m = m.Remembering(cacheSize() / models)
 	}
 	return m
 }

@@ -90,8 +90,47 @@ func Main(run func(ctx context.Context, args []string, stdout, stderr io.Writer)
 			os.Exit(exit(ctx, ctx.Err(), name, os.Stderr))
 		}
 	}()
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stdout := &checkedWriter{file: os.Stdout}
+	err := run(ctx, os.Args[1:], stdout, os.Stderr)
+	if err == nil && stdout.err != nil {
+		err = fmt.Errorf("standard output: %w", stdout.err)
+	}
 	os.Exit(exit(ctx, err, name, os.Stderr))
+}
+
+// checkedWriter keeps the first error of a file, so that output that is lost ends the process with
+// [ExitFailure] whether or not the command looks at the error.
+type checkedWriter struct {
+	file *os.File
+	err  error
+}
+
+func (c *checkedWriter) Write(p []byte) (n int, err error) {
+	n, err = c.file.Write(p)
+	if c.err == nil {
+		c.err = err
+	}
+	return n, err
+}
+
+// Fd lets tables see whether they are written to a terminal.
+func (c *checkedWriter) Fd() uintptr { return c.file.Fd() }
+
+// CheckStdout returns an error if the process was started without standard output. The Go runtime then
+// opens the null device in its place, for reading and writing; a shell's >/dev/null is for writing only.
+func CheckStdout() error {
+	out, err := os.Stdout.Stat()
+	if err != nil {
+		return err
+	}
+	null, err := os.Stat(os.DevNull)
+	if err != nil || !os.SameFile(out, null) {
+		return nil
+	}
+	if _, err := os.Stdout.Read(make([]byte, 1)); err == io.EOF {
+		return errors.New("standard output is closed")
+	}
+	return nil
 }
 
 // slurmCores returns the number of cores that Slurm gives the task, at most those of the machine: the

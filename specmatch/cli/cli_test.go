@@ -33,13 +33,17 @@ func experiment(ctx context.Context, args []string, stdout, stderr io.Writer) er
 	end := "ok"
 	flags := cli.NewFlagSet("experiment", "An experiment.", "-seeds 3")
 	flags.Add(&recipe)
-	cli.Var(flags, &end, "end", setting.OneOf("ok", "fail", "wait", "hang"), "how to `end`")
+	cli.Var(flags, &end, "end", setting.OneOf("ok", "fail", "print", "check", "wait", "hang"), "how to `end`")
 	if err := flags.Parse(args, stdout); err != nil {
 		return err
 	}
 	switch end {
 	case "fail":
 		return errors.New("disk full")
+	case "print":
+		fmt.Fprintln(stdout, "a line") // whose error is ignored
+	case "check":
+		return cli.CheckStdout()
 	case "wait": // stops cleanly
 		fmt.Fprintln(stdout, "started")
 		<-ctx.Done()
@@ -91,6 +95,37 @@ func TestExitStatus(t *testing.T) {
 				t.Errorf("stderr %q, want %q in it", &stderr, tt.stderr)
 			}
 		})
+	}
+}
+
+// TestLostOutput: output that cannot be written, or has nowhere to go, is a failure.
+func TestLostOutput(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip(err)
+	}
+	for _, c := range []struct {
+		script string
+		code   int
+		stderr string
+	}{
+		{`"$0" -end print >/dev/full`, cli.ExitFailure, "standard output: write /dev/stdout: no space left on device"},
+		{`"$0" -end print >/dev/null`, cli.ExitOK, ""},
+		{`"$0" -end check >&-`, cli.ExitFailure, "standard output is closed"},
+		{`"$0" -end check >/dev/null`, cli.ExitOK, ""},
+		{`"$0" -end check | cat`, cli.ExitOK, ""},
+	} {
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", c.script, exe)
+		cmd.Env = append(os.Environ(), "CLI_TEST_EXPERIMENT=1")
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		_ = cmd.Run() // the status is what is tested
+		if code := cmd.ProcessState.ExitCode(); code != c.code || !strings.Contains(stderr.String(), c.stderr) {
+			t.Errorf("%s: status %d, %s", c.script, code, &stderr)
+		}
 	}
 }
 

@@ -137,7 +137,7 @@ func (f *FlagSet) setTo(fl *flag.Flag, elements []string) error {
 		return nil
 	}
 	if err := f.Set(fl.Name, text); err != nil {
-		return fmt.Errorf("-%s %q: %w", fl.Name, text, err)
+		return fmt.Errorf("-%s %q: %s", fl.Name, Shorten(text), Shorten(err.Error()))
 	}
 	return nil
 }
@@ -230,10 +230,22 @@ func elements(v json.RawMessage) []string {
 	return texts
 }
 
-// Show returns the command-line text of a value encoded by [Resolved], "none" if it is empty.
+// Show returns the command-line text of a value encoded by [Resolved], "none" if it is empty. It shortens
+// long values.
 func Show(v json.RawMessage) string {
 	if e := elements(v); len(e) > 0 {
-		return strings.Join(e, ",")
+		return Shorten(strings.Join(e, ","))
 	}
 	return "none"
+}
+
+// longest is how many bytes of a value messages show.
+const longest = 1000
+
+// Shorten returns a text that fits into a message: a long one is cut off, and its length follows.
+func Shorten(text string) string {
+	if len(text) <= longest {
+		return text
+	}
+	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:longest/2], ""), len(text))
 }

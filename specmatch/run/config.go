@@ -142,7 +142,7 @@ func (c *config) after(current *config, flags *cli.FlagSet, mixed bool) (*config
 // It does not compare the flags in mayDiffer.
 func (c *config) mixes(current *config, flags *cli.FlagSet, mixed bool, mayDiffer ...string) error {
 	if c.Experiment != current.Experiment {
-		return fmt.Errorf("it is of experiment %s, not %s", c.Experiment, current.Experiment)
+		return fmt.Errorf("it is of experiment %s, not %s", cli.Shorten(c.Experiment), current.Experiment)
 	}
 	if err := flags.Compare(c.Flags, mayDiffer...); err != nil {
 		return err

@@ -3,6 +3,7 @@ package run
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/cli"
 )
 
 // journal is done.jsonl: one line per finished unit.
@@ -31,6 +33,17 @@ type Record struct {
 	Metrics int               `json:"metrics,omitempty"`
 	Files   map[string]string `json:"files,omitempty"`   // SHA-256 by path in the run directory
 	Seconds float64           `json:"seconds,omitempty"` // 0 in earlier versions
+	// Sum is the SHA-256 of the record without it and Seconds, so that an edited result is noticed;
+	// earlier versions have none.
+	Sum string `json:"sha256,omitempty"`
+}
+
+// sum returns what Sum should be.
+func (u Record) sum() (string, error) {
+	u.Sum = ""
+	u.Seconds = 0
+	text, err := json.Marshal(u)
+	return fmt.Sprintf("%x", sha256.Sum256(text)), err
 }
 
 func (j *journal) open(path string) (err error) {
@@ -59,6 +72,13 @@ func readJournal(path string) (map[string]Record, error) {
 			return nil, fmt.Errorf(
 				"%s:%d: %w: the line is damaged; remove it to compute its unit again",
 				path, number, err,
+			)
+		}
+		if sum, err := u.sum(); u.Sum != "" && (err != nil || sum != u.Sum) {
+			return nil, fmt.Errorf(
+				"%s:%d: the line of unit %q was changed after it was written; remove it to have the unit "+
+					"computed again",
+				path, number, cli.Shorten(u.Name),
 			)
 		}
 		if _, dup := done[u.Name]; dup || u.Name == "" || u.Result == nil {
@@ -208,6 +228,11 @@ func (d *Dir) record(unit string, result any, files []string, took time.Duration
 }
 
 func (d *Dir) append(u Record) error {
+	sum, err := u.sum()
+	if err != nil {
+		return err
+	}
+	u.Sum = sum
 	line, err := json.Marshal(u)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package run
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -150,6 +151,22 @@ func (d *Dir) addRow(row Epoch, names []string) error {
 	return d.boardRow(row)
 }
 
+// sortMetrics puts the rows of metrics.csv in the order of their units' ranks, which does not depend on
+// which unit ends first. The rows of a unit keep their order.
+func (d *Dir) sortMetrics(rank func(unit string) int) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	byRank := func(a, b Epoch) int {
+		return cmp.Or(cmp.Compare(rank(a.Unit), rank(b.Unit)), strings.Compare(a.Unit, b.Unit))
+	}
+	columns, rows, err := readMetrics(d.metrics.path)
+	if err != nil || slices.IsSortedFunc(rows, byRank) {
+		return err
+	}
+	slices.SortStableFunc(rows, byRank)
+	return d.metrics.replace(columns, rows)
+}
+
 // rewrite replaces the file by one with these columns, which extend the present ones, and the rows
 // that keep selects.
 func (m *metrics) rewrite(columns []string, keep func(row Epoch) bool) error {
@@ -165,7 +182,18 @@ func (m *metrics) rewrite(columns []string, keep func(row Epoch) bool) error {
 		}
 		return drop
 	})
-	err = files.Write(m.path, func(w io.Writer) error {
+	if err := m.replace(columns, rows); err != nil {
+		return err
+	}
+	for unit, n := range dropped {
+		m.count(unit, -n)
+	}
+	return nil
+}
+
+// replace replaces the file by one with these columns and rows.
+func (m *metrics) replace(columns []string, rows []Epoch) error {
+	err := files.Write(m.path, func(w io.Writer) error {
 		_, err := w.Write(encode(true, columns, rows...))
 		return err
 	})
@@ -173,9 +201,6 @@ func (m *metrics) rewrite(columns []string, keep func(row Epoch) bool) error {
 		return err
 	}
 	m.columns = columns
-	for unit, n := range dropped {
-		m.count(unit, -n)
-	}
 	// The name now refers to another file.
 	old := m.f
 	m.f, err = openLines(m.path)

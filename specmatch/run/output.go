@@ -47,8 +47,8 @@ func (o *Output) Register(f *cli.FlagSet) {
 		"also write the metrics to OUT/tensorboard, for tensorboard -logdir")
 	f.AfterParse(func(given map[string]bool) error { return o.takeUp(f, given) })
 	f.SkipsData(func() bool { return len(o.Collect) > 0 })
-	f.Free("out", "checkpoint")
-	f.Once("mixed", "list", "shard", "collect", "tensorboard")
+	f.Free("out", "checkpoint", "tensorboard")
+	f.Once("mixed", "list", "shard", "collect")
 	f.Check(func() error {
 		switch {
 		case (o.Shard != shard.Shard{}) && o.Dir == "":

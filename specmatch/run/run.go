@@ -162,8 +162,11 @@ func (d *Dir) open(o Options, config *config) error {
 	return files.WriteJSON(d.Join("config.json"), config)
 }
 
-// written lists the endings of the files in a run directory that are written whole.
-var written = []string{".json", ".csv", ".md", ".svg", ".safetensors"}
+// written are the endings of the files of a run directory that are written whole. Event files of
+// TensorBoard end in .specmatch.
+var written = []string{
+	".json", ".jsonl", ".csv", ".md", ".svg", ".html", ".safetensors", ".specmatch",
+}
 
 // sweep removes half-written files of a killed process, which can be large. It does nothing without a
 // lock, since that process might still be running. It skips the run directories of shards for the
@@ -234,7 +237,7 @@ func (d *Dir) Close() error {
 
 func directory(o Options, now time.Time) (string, error) {
 	if o.Out != "" {
-		return o.Out, os.MkdirAll(o.Out, 0o755)
+		return o.Out, os.MkdirAll(o.Out, 0o777)
 	}
 	dataset := "synthetic"
 	switch n := len(o.Datasets); {
@@ -246,15 +249,15 @@ func directory(o Options, now time.Time) (string, error) {
 	name := strings.Map(plain, fmt.Sprintf("%s-%s-%s",
 		o.Experiment, dataset, now.Format("20060102-150405")))
 	name = strings.ReplaceAll(name, "/", "_")
-	if err := os.MkdirAll("runs", 0o755); err != nil {
+	if err := os.MkdirAll("runs", 0o777); err != nil {
 		return "", err
 	}
 	// Runs that start in the same second get a number.
 	path := filepath.Join("runs", name)
-	err := os.Mkdir(path, 0o755)
+	err := os.Mkdir(path, 0o777)
 	for n := 2; errors.Is(err, fs.ErrExist); n++ {
 		path = filepath.Join("runs", fmt.Sprintf("%s-%d", name, n))
-		err = os.Mkdir(path, 0o755)
+		err = os.Mkdir(path, 0o777)
 	}
 	return path, err
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -153,7 +154,7 @@ func TestUnitsRunOnce(t *testing.T) {
 		if got.AUC = 0; !reflect.DeepEqual(got, result{want.Accuracy, want.Folds, 0}) {
 			t.Errorf("start %d: %v, want %v", start, got, want)
 		}
-		if want := `{"unit":"MUTAG/specmatch/seed=0","result":{"Accuracy":3.141592653589793,"Folds":[0.3333333333333333],"AUC":null}}` + "\n"; read(t, d, "done.jsonl") != want {
+		if want := `{"unit":"MUTAG/specmatch/seed=0","result":{"Accuracy":3.141592653589793,"Folds":[0.3333333333333333],"AUC":null}}` + "\n"; withoutSums(read(t, d, "done.jsonl")) != want {
 			t.Errorf("journal\n%s, want\n%s", read(t, d, "done.jsonl"), want)
 		}
 		d.Close()
@@ -198,8 +199,10 @@ func TestWhatUnitsLeave(t *testing.T) {
 		{"no weights", func(d *run.Dir) error { return os.Remove(d.Join("weights", "a")) }, "weights/a is missing"},
 		{"a flipped bit", func(d *run.Dir) error { return os.WriteFile(d.Join("weights", "a"), []byte("weighty"), 0o644) }, "weights/a has changed since the run wrote it"},
 		{"no metrics", func(d *run.Dir) error { return os.Remove(d.Join("metrics.csv")) }, `metrics.csv: unit "u/a" has 0 rows, but wrote 3`},
-		{"no accuracy", func(d *run.Dir) error { return replace(d.Join("done.jsonl"), `{"Accuracy":87.5}`, "{}") }, "accuracy 0 %"},
-		{"too much", func(d *run.Dir) error { return replace(d.Join("done.jsonl"), "87.5", "1234") }, "accuracy 1234 %"},
+		{"no accuracy", func(d *run.Dir) error {
+			return errors.Join(dropSums(d), replace(d.Join("done.jsonl"), `{"Accuracy":87.5}`, "{}"))
+		}, "accuracy 0 %"},
+		{"too much", func(d *run.Dir) error { return errors.Join(dropSums(d), replace(d.Join("done.jsonl"), "87.5", "1234")) }, "accuracy 1234 %"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := options(t, t.TempDir())
@@ -232,6 +235,42 @@ func TestWhatUnitsLeave(t *testing.T) {
 	if _, err := run.Do(d, "a", func() (int, error) { return 1, nil }, "weights/a"); err == nil || d.Done("a") {
 		t.Errorf("a unit that did not leave its file is done: %v", err)
 	}
+}
+
+// withoutSums returns a journal as earlier versions wrote it.
+func withoutSums(text string) string {
+	return regexp.MustCompile(`,"sha256":"[0-9a-f]{64}"`).ReplaceAllString(text, "")
+}
+
+// dropSums makes the journal one of an earlier version.
+func dropSums(d *run.Dir) error {
+	path := d.Join("done.jsonl")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(withoutSums(string(text))), 0o644)
+}
+
+// TestEditedJournal: a result that was edited is refused, whether or not it may be true.
+func TestEditedJournal(t *testing.T) {
+	o := options(t, t.TempDir())
+	d := open(t, o)
+	if _, err := run.Do(d, "u", func() (checked, error) { return checked{87.5}, nil }); err != nil {
+		t.Fatal(err)
+	}
+	d.Close()
+	if err := replace(d.Join("done.jsonl"), "87.5", "88.5"); err != nil {
+		t.Fatal(err)
+	}
+	want := `done.jsonl:1: the line of unit "u" was changed after it was written; remove it`
+	if _, err := run.Open(o); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if err := replace(d.Join("done.jsonl"), "88.5", "87.5"); err != nil {
+		t.Fatal(err)
+	}
+	open(t, o).Close()
 }
 
 // checked is a result that knows what it can be.
@@ -524,13 +563,13 @@ func TestSpoiltJournal(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer d.Close()
-			if got := read(t, d, "done.jsonl"); got != tt.kept {
+			if got := withoutSums(read(t, d, "done.jsonl")); got != tt.kept {
 				t.Errorf("kept %q, want %q", got, tt.kept)
 			}
 			if _, err := run.Do(d, "b", func() (int, error) { return 3, nil }); err != nil {
 				t.Fatal(err)
 			}
-			if got := read(t, d, "done.jsonl"); got != tt.kept+`{"unit":"b","result":3}`+"\n" {
+			if got := withoutSums(read(t, d, "done.jsonl")); got != tt.kept+`{"unit":"b","result":3}`+"\n" {
 				t.Errorf("journal %q", got)
 			}
 		})

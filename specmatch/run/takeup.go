@@ -53,7 +53,7 @@ func takeUpRun(f *cli.FlagSet, dir string, given map[string]bool, merged bool) (
 	}
 	if run.Experiment != f.Name() {
 		return false, cli.Usagef("%s holds a run of experiment %s, not %s; give a new -out",
-			dir, run.Experiment, f.Name())
+			dir, cli.Shorten(run.Experiment), f.Name())
 	}
 	if err := f.Merge(dir, run.Flags, given, merged); err != nil {
 		return false, fmt.Errorf("%s: %w", path, err)

@@ -204,6 +204,25 @@ func TestTakeUpOfSomethingElse(t *testing.T) {
 }
 
 // Seeds that no int holds, or no memory, are refused.
+// TestLongValues: messages cut off what a config.json has, which may be megabytes.
+func TestLongValues(t *testing.T) {
+	long := strings.Repeat("à", 1<<20)
+	for _, config := range []string{
+		`{"experiment": "unsupervised", "flags": {"tau": "` + long + `"}}`,
+		`{"experiment": "unsupervised", "flags": {"` + "protocol" + `": ["` + long + `"]}}`,
+		`{"experiment": "` + long + `", "flags": {}}`,
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := parseSet("-out", dir, "-tau", "0.5")
+		if err == nil || len(err.Error()) > 4000 || !strings.Contains(err.Error(), "bytes)") {
+			t.Errorf("%.60s: %.3000v", config, err)
+		}
+	}
+}
+
 func TestManySeeds(t *testing.T) {
 	for _, args := range []string{"-first-seed 9223372036854775807 -seeds 2", "-seeds 1000000", "-seeds 9223372036854775807 -first-seed 1"} {
 		_, _, err := parse(strings.Fields(args)...)

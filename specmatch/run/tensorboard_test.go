@@ -37,6 +37,26 @@ func events(t *testing.T, path string) (values []float32) {
 	return values
 }
 
+// TestTensorBoardIsKept: a run that is resumed goes on writing event files without the flag, and stops when
+// it is told to.
+func TestTensorBoardIsKept(t *testing.T) {
+	dir := started(t, "-tensorboard")
+	for _, c := range []struct {
+		args []string
+		want bool
+	}{
+		{[]string{"-out", dir}, true},
+		{[]string{"-out", dir, "-tensorboard=false"}, false},
+		{[]string{"-out", started(t)}, false},
+		{[]string{"-out", started(t), "-tensorboard"}, true},
+	} {
+		got, _, err := parseSet(c.args...)
+		if err != nil || got.out.TensorBoard != c.want {
+			t.Errorf("%q: %v, %v", c.args, got.out.TensorBoard, err)
+		}
+	}
+}
+
 // With -tensorboard, event files hold what metrics.csv holds, also of a unit that
 // repeats epochs, and of what ran without the flag.
 func TestTensorBoard(t *testing.T) {

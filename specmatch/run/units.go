@@ -39,6 +39,8 @@ type Plan struct {
 	stages []stage
 	keys   map[string]int // numbers of units; those that must share a shard have the same
 	count  int            // of numbers
+
+	positions map[string]int // of the units
 }
 
 // stage is a list of units of one type.
@@ -53,7 +55,9 @@ type units[T any] struct {
 }
 
 // NewPlan returns a plan without units for a run directory.
-func NewPlan(dir *Dir) *Plan { return &Plan{dir: dir, keys: map[string]int{}} }
+func NewPlan(dir *Dir) *Plan {
+	return &Plan{dir: dir, keys: map[string]int{}, positions: map[string]int{}}
+}
 
 // Add adds a stage and returns its results, in the order of the units. They are set when [Plan.Run]
 // calls report.
@@ -66,6 +70,7 @@ func Add[T any](p *Plan, list []Unit[T]) *[]T {
 			p.count++
 		}
 		p.keys[u.Name] = k
+		p.positions[u.Name] = len(p.positions)
 	}
 	p.stages = append(p.stages, &units[T]{list, results})
 	return results
@@ -128,12 +133,30 @@ func (p *Plan) Run(ctx context.Context, stdout, stderr io.Writer, report func() 
 		}
 		ran += len(keep)
 	}
+	if err := p.dir.sortMetrics(p.rank); err != nil {
+		return err
+	}
 	if o.Shard != (shard.Shard{}) {
 		_, err := fmt.Fprintf(stdout, "%s: shard %v is finished: %d units; repeat without -shard to join all shards\n",
 			p.dir.Path, o.Shard, ran)
 		return err
 	}
 	return report()
+}
+
+// rank returns the position of a unit of metrics.csv in the plan: its own, or that of the unit that it is
+// below; units of no plan come last.
+func (p *Plan) rank(unit string) int {
+	for name := unit; ; {
+		if position, ok := p.positions[name]; ok {
+			return position
+		}
+		slash := strings.LastIndexByte(name, '/')
+		if slash < 0 {
+			return len(p.positions)
+		}
+		name = name[:slash]
+	}
 }
 
 // sources returns the directories that may hold results of this run: the common directory of the

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -73,6 +74,41 @@ func TestResultsAreInOrderAndKept(t *testing.T) {
 			t.Errorf("start %d: %d units ran in all, want each once", start+1, ran.Load())
 		}
 		dir.Close()
+	}
+}
+
+// TestMetricsAreInOrder: metrics.csv has the rows of one unit after another, whichever ends first.
+func TestMetricsAreInOrder(t *testing.T) {
+	dir := openSquares(t, t.TempDir())
+	var list []run.Unit[int]
+	second := make(chan struct{})
+	for i := range 2 {
+		name := fmt.Sprintf("seed=%d", 9+i) // in the order of the plan, not of the alphabet
+		list = append(list, run.Unit[int]{Name: name, Run: func(context.Context, backend.Backend, run.Status) (int, error) {
+			if i == 0 {
+				<-second
+			} else {
+				defer close(second)
+			}
+			err := errors.Join(dir.Metrics(name, 1, slog.Int("loss", i)), dir.Metrics(name+"/fold", 1, slog.Int("loss", i)))
+			return i, errors.Join(err, dir.Metrics(name, 2, slog.Int("loss", i)))
+		}})
+	}
+	if runtime.GOMAXPROCS(0) == 1 {
+		t.Skip("one unit at a time")
+	}
+	if _, err := runPlan(t.Context(), dir, io.Discard, list); err != nil {
+		t.Fatal(err)
+	}
+	want := "unit,epoch,loss\nseed=9,1,0\nseed=9,2,0\nseed=9/fold,1,0\nseed=10,1,1\nseed=10,2,1\nseed=10/fold,1,1\n"
+	if got := read(t, dir, "metrics.csv"); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	if err := dir.Metrics("seed=11", 1, slog.Int("loss", 2)); err != nil { // to the new file
+		t.Fatal(err)
+	}
+	if got := read(t, dir, "metrics.csv"); got != want+"seed=11,1,2\n" {
+		t.Errorf("then\n%s", got)
 	}
 }
 

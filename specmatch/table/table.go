@@ -176,7 +176,7 @@ func (t *Table) Rows() int { return len(t.rows) }
 // WriteText writes the table with aligned columns. The best figures are bold if
 // w is a terminal, and carry a * otherwise.
 func (t *Table) WriteText(w io.Writer) error {
-	f, ok := w.(*os.File)
+	f, ok := w.(interface{ Fd() uintptr }) // a file, or what stands for one
 	bold := ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 	_, err := w.Write(t.text(bold))
 	return err

@@ -10,20 +10,25 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/gofrs/flock"
 )
 
 // Write writes a file that appears complete or not at all. It writes a temporary file in
-// the same folder, .NAME.NUMBER, flushes it to disk, and renames it.
+// the same folder, .NAME.NUMBER, flushes it to disk, and renames it. It also removes the
+// temporary files of that name that killed processes have left.
 func Write(path string, write func(w io.Writer) error) (err error) {
 	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")
+	removeDead(path)
+	f, unlock, err := createTemp(filepath.Join(dir, "."+filepath.Base(path)))
 	if err != nil {
 		return err
 	}
+	defer unlock()
 	defer func() {
 		if err != nil {
 			f.Close() // a second Close does no harm
@@ -33,7 +38,7 @@ func Write(path string, write func(w io.Writer) error) (err error) {
 	if err := write(f); err != nil {
 		return err
 	}
-	if err := cmp.Or(f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
+	if err := cmp.Or(f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	if err := os.Rename(f.Name(), path); err != nil {
@@ -46,6 +51,54 @@ func Write(path string, write func(w io.Writer) error) (err error) {
 		d.Close()
 	}
 	return nil
+}
+
+// createTemp creates a new file PREFIX.NUMBER with the permissions that the umask leaves
+// ([os.CreateTemp] would keep it from all others), and locks it, so that no other process takes it for
+// a dead one's.
+func createTemp(prefix string) (f *os.File, unlock func() error, err error) {
+	for range 10_000 {
+		name := fmt.Sprintf("%s.%d", prefix, rand.Uint32())
+		f, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		unlock = func() error { return nil }
+		if err != nil || !locksTemps {
+			return f, unlock, err
+		}
+		if release, errLock := Lock(name); errLock == nil {
+			if release != nil {
+				unlock = release
+			}
+			a, errA := f.Stat()
+			b, errB := os.Stat(name)
+			if errA == nil && errB == nil && os.SameFile(a, b) {
+				return f, unlock, nil
+			}
+			unlock()
+		}
+		f.Close() // another process has removed it, or is about to
+	}
+	return nil, nil, fmt.Errorf("%s: cannot create a temporary file: %w", prefix, fs.ErrExist)
+}
+
+// locksTemps says that a locked file can be written and renamed, which Windows forbids.
+const locksTemps = runtime.GOOS != "windows"
+
+// removeDead removes the temporary files of a path that no process has locked. Where there are no locks
+// they stay.
+func removeDead(path string) {
+	if !locksTemps {
+		return
+	}
+	eachTemp(path, func(name string) error {
+		if unlock, err := Lock(name); err == nil && unlock != nil {
+			os.Remove(name)
+			unlock()
+		}
+		return nil
+	})
 }
 
 // WriteJSON writes a value as indented JSON, as [Write] does.
@@ -87,7 +140,7 @@ const LockEnding = ".lock"
 // LockFile keeps other processes from writing a file, by a lock on PATH.lock, which
 // release removes. On a file system without locks it does nothing.
 func LockFile(path string) (release func(), err error) {
-	l := flock.New(path+LockEnding, flock.SetPermissions(0o644))
+	l := flock.New(path+LockEnding, flock.SetPermissions(0o666))
 	unlock, err := lock(l)
 	if err == nil && unlock != nil {
 		// Another process may have removed the file since it was opened.

@@ -147,6 +147,16 @@ func Unfinished(name string) string {
 // Sweep removes the temporary files that killed calls of [Write] to a path have left. No
 // other process may be writing the path.
 func Sweep(path string) error {
+	return eachTemp(path, func(name string) error {
+		if err := os.Remove(name); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	})
+}
+
+// eachTemp calls visit with the paths of the temporary files of a path, until an error.
+func eachTemp(path string, visit func(name string) error) error {
 	dir, base := filepath.Split(path)
 	entries, err := os.ReadDir(filepath.Clean(dir))
 	if err != nil {
@@ -154,8 +164,7 @@ func Sweep(path string) error {
 	}
 	for _, e := range entries {
 		if Unfinished(e.Name()) == base && e.Type().IsRegular() {
-			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil &&
-				!errors.Is(err, fs.ErrNotExist) {
+			if err := visit(filepath.Join(dir, e.Name())); err != nil {
 				return err
 			}
 		}

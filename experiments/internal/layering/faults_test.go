@@ -75,6 +75,14 @@ var faults = []struct{ fault, tests string }{
 	{"a linear fit that stops early", "specmatch/eval/probe TestMinimum"},
 	{"a binary target among numbers; two classes without a ROC-AUC", "specmatch/finetune TestBinaryAmongNumbers, specmatch/finetune TestTwoClasses"},
 	{"outputs that are devices or links, or two of one name", "tensor/files TestApart, specmatch/cmd/specmatch TestMistakes"},
+	{"the umask is overruled; killed processes leave temporary files", "tensor/files TestUmask, tensor/files TestLeftovers, specmatch/run TestSweep"},
+	{"a resumed run loses -tensorboard", "specmatch/run TestTensorBoardIsKept"},
+	{"embed fails in a small container by its own default", "specmatch/cmd/specmatch TestDefaultMemory"},
+	{"an edited accuracy is believed", "specmatch/run TestEditedJournal"},
+	{"a flag of megabytes in a message", "specmatch/run TestLongValues"},
+	{"status 0 although output is lost", "specmatch/cli TestLostOutput"},
+	{"rows of metrics.csv in the order in which seeds end", "specmatch/run TestMetricsAreInOrder"},
+	{"a sweep replaces its own input", "specmatch/cmd/specmatch TestMistakes"},
 	{"mutants of the balanced mixture, of groups that are dealt out and of the strength that is chosen", "specmatch/finetune TestShift, specmatch/finetune TestLargeScaffolds, specmatch/eval/probe TestChooseStops"},
 }
 

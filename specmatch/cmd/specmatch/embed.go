@@ -54,7 +54,20 @@ func (x *embedding) registerModel(f *cli.FlagSet) {
 			"that is the 52 descriptors, Crippen's logP and MR, and Morgan counts or bits as in RDKit\n"+
 			"(2:2048 by default)")
 	cli.Var(f, &x.Memory, "memory", setting.Int(0),
-		"`MB` of memory for the cache of atom environments of all workers, which speeds up molecules")
+		"`MB` of memory for the cache of atom environments of all workers, which speeds up molecules;\n"+
+			"by default at most a quarter of the memory that the process can have")
+	f.Check(func() error {
+		if !f.Given("memory") {
+			x.Memory = defaultMemory(train.Memory())
+		}
+		return nil
+	})
+}
+
+// defaultMemory returns the default of -memory in MB, where the process can have so many bytes: a
+// quarter of them, but not more than [apply.Memory]. Weights, molecules and outputs need the rest.
+func defaultMemory(available float64) int {
+	return int(min(apply.Memory, available/4)) >> 20
 }
 
 func (x *embedding) run(ctx context.Context, stdout, stderr io.Writer) error {

@@ -955,6 +955,15 @@ func TestTrainGoesOn(t *testing.T) {
 	}
 }
 
+// TestDefaultMemory: a small container, or a machine that does not say what it has, gets a cache that fits.
+func TestDefaultMemory(t *testing.T) {
+	for available, want := range map[float64]int{250e6: 59, 64 << 30: 320, 1280 << 20: 320, math.Inf(1): 320, 0: 0} {
+		if got := defaultMemory(available); got != want {
+			t.Errorf("%g bytes: %d MB, want %d", available, got, want)
+		}
+	}
+}
+
 // TestMistakes: one line each, that says what is wrong and what would be right.
 func TestMistakes(t *testing.T) {
 	t.Chdir(t.TempDir())
@@ -987,6 +996,8 @@ func TestMistakes(t *testing.T) {
 	write(t, "plain/test-1.csv", "smiles,y\nC,1\n")
 	write(t, "plain/rejected.csv", "smiles,y\nC,1\n")
 	write(t, "plain/log.jsonl", "{}\n")
+	write(t, "report.html", "unsupervised -seeds 1\n")
+	write(t, "costs.jsonl", "unsupervised -seeds 1\n")
 	write(t, "plain/model-0.safetensors", "")
 	for _, name := range []string{"readonly", "folder.csv", "folder.safetensors", "folder.html"} {
 		if err := os.Mkdir(name, 0o555); err != nil {
@@ -1009,6 +1020,8 @@ func TestMistakes(t *testing.T) {
 		{"embd", `unknown command "embd"; did you mean "embed"?`, true},
 		{"embed -in g.jsonl -out v.npy", "g.jsonl: has graphs, want molecules", false},
 		{"predict -in m.csv -out p.csv", "-model is needed", true},
+		{"sweep -in folder.html/../report.html -out .", "cannot write report.html: it is the input", true},
+		{"sweep -in costs.jsonl -out .", "cannot write costs.jsonl: it is the input", true},
 		{"embed -in m.csv -out ./m.csv", "it is the input m.csv", true},
 		{"embed -in y.csv.rejected.csv -out y.csv", "cannot write y.csv.rejected.csv", true},
 		{"embed -in y.npy.ids.csv -out y.npy", "cannot write y.npy.ids.csv", true},

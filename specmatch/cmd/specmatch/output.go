@@ -150,6 +150,9 @@ func (o *output) write(ctx context.Context, label string, models []apply.Model, 
 		},
 	}
 	if o.Out == stdio {
+		if err := cli.CheckStdout(); err != nil {
+			return err
+		}
 		write := job.WriteCSV
 		if o.Format == "npy" {
 			write = job.WriteNPY

@@ -16,6 +16,9 @@ import (
 	"github.com/specmatch/specmatch/specmatch/setting"
 )
 
+// sweepReport is the page that a sweep leaves in its directory.
+const sweepReport = "report.html"
+
 func setupSweep(f *cli.FlagSet) cli.Action {
 	x := &sweepCommand{slurm: sweep.Slurm{CPUs: 1}, workers: runtime.GOMAXPROCS(0)}
 	cli.Var(f, &x.in, "in", setting.Text,
@@ -47,7 +50,11 @@ func setupSweep(f *cli.FlagSet) cli.Action {
 		case x.pilot && x.submit:
 			return cli.Usagef("-pilot and -slurm exclude each other: run the pilot first, then submit")
 		}
-		return nil
+		var written []string
+		for _, name := range append([]string{sweepReport}, sweep.Files...) {
+			written = append(written, filepath.Join(x.out, name))
+		}
+		return checkOutputs(written, x.in)
 	})
 	return x.run
 }
@@ -69,7 +76,7 @@ func (x *sweepCommand) run(ctx context.Context, stdout, stderr io.Writer) error 
 		return err
 	}
 	defer s.Close()
-	page := filepath.Join(x.out, "report.html")
+	page := filepath.Join(x.out, sweepReport)
 	switch {
 	case x.submit:
 		self, err := os.Executable()

@@ -305,6 +305,9 @@ func (s *Sweep) find() error {
 // plan is the file in its directory that stores a sweep.
 const plan = "sweep.json"
 
+// Files are the names of the files that a sweep writes in its directory.
+var Files = []string{plan, costs}
+
 // Prepare finds the program, creates the sweep's directory, and lists the units of runs that an
 // earlier start has not listed. It locks the directory until Close; it returns an error if another
 // process has it.
