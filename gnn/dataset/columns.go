@@ -16,6 +16,7 @@ func (d *Dataset) columns() graph.Columns {
 		Attributes:    d.NodeAttributes,
 		Names:         d.AttributeNames,
 		DegreeColumns: d.DegreeColumns,
+		Degrees:       d.Degrees,
 	}
 	for _, l := range d.NodeLabels {
 		c.Labels = append(c.Labels, graph.LabelValues{Min: l.Min, Width: l.Width, Names: l.Names})
@@ -96,6 +97,7 @@ func (d *Dataset) WithColumns(c graph.Columns) (*Dataset, error) {
 	e.NodeAttributes = c.Attributes
 	e.AttributeNames = c.Names
 	e.DegreeColumns = c.DegreeColumns
+	e.Degrees = c.Degrees
 	e.FeatureWidth = c.Width()
 	e.Graphs = make([]*graph.Graph, len(d.Graphs))
 	for n, g := range d.Graphs {
@@ -159,6 +161,7 @@ func (d *Dataset) WithAttributesAsLabels() (*Dataset, error) {
 	e := *d
 	e.NodeAttributes = 0
 	e.AttributeNames = nil
+	e.Degrees = 0
 	e.DegreeColumns = 0
 	e.FeatureWidth = width
 	e.Graphs = nil
@@ -184,6 +187,25 @@ func (d *Dataset) WithAttributesAsLabels() (*Dataset, error) {
 	return &e, nil
 }
 
+// WithOwnDegrees returns the set with one-hot degrees as features, up to the largest degree of the set or
+// limit, in place of the constant that stands for no features. A set with features is returned as it is.
+func (d *Dataset) WithOwnDegrees(limit int) (*Dataset, error) {
+	if d.NodeAttributes > 0 || len(d.NodeLabels) > 0 || d.Degrees > 0 {
+		return d, nil
+	}
+	largest := 0
+	for _, g := range d.Graphs {
+		degrees := make([]int, g.Nodes())
+		for _, j := range g.Adj {
+			degrees[j]++
+			largest = max(largest, degrees[j])
+		}
+	}
+	columns := d.columns()
+	columns.Degrees = min(largest, limit) + 1
+	return d.WithColumns(columns)
+}
+
 // WithDegreesAsLabels returns the set with the degrees of nodes, cut off at limit, as labels in
 // place of all features: the one-hot degrees of the literature for sets without labels. The graphs
 // share everything else with d. It panics if limit is negative.
@@ -194,6 +216,7 @@ func (d *Dataset) WithDegreesAsLabels(limit int) *Dataset {
 	e := *d
 	e.NodeAttributes = 0
 	e.AttributeNames = nil
+	e.Degrees = 0
 	e.DegreeColumns = 0
 	e.FeatureWidth = limit + 1
 	e.Graphs = nil

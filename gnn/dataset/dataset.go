@@ -50,6 +50,9 @@ type Dataset struct {
 	// follow the attributes. It is empty if nodes have no labels; without
 	// attributes either, every node has the constant feature 1.
 	NodeLabels []LabelColumn
+	// Degrees is the number of one-hot columns of degrees that stand for missing attributes and labels;
+	// 0 is none.
+	Degrees int
 	// DegreeColumns is how many of the features, the last ones, are made from the
 	// degree; 0 without [Dataset.WithDegrees].
 	DegreeColumns int

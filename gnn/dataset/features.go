@@ -15,12 +15,12 @@ const (
 	FeaturesLabels NodeFeatures = "labels" // for kernels: labels alone
 	FeaturesBoth   NodeFeatures = "both"
 	FeaturesOneHot NodeFeatures = "onehot" // one-hot attributes, as labels
-	// FeaturesDegrees stands for labels or, where there are none, degrees up to degreeLimit.
+	// FeaturesDegrees stands for labels or, where there are none, degrees up to DegreeLimit.
 	FeaturesDegrees NodeFeatures = "degrees"
 )
 
-// degreeLimit is the largest degree that GraphMAE's code tells apart.
-const degreeLimit = 400
+// DegreeLimit is the largest degree that GraphMAE's code tells apart.
+const DegreeLimit = 400
 
 // Open returns the set that open reads, such as by [Open], with these features. It may call open
 // twice.
@@ -37,7 +37,7 @@ func (choice NodeFeatures) Open(o Options, open func(o Options) (*Dataset, error
 	case choice == FeaturesOneHot:
 		return ds.WithAttributesAsLabels()
 	case choice == FeaturesDegrees && len(ds.NodeLabels) == 0:
-		d := ds.WithDegreesAsLabels(degreeLimit)
+		d := ds.WithDegreesAsLabels(DegreeLimit)
 		d.AttributesLeftOut = ds.AttributesLeftOut || ds.NodeAttributes > 0
 		return d, nil
 	case ds.NodeAttributes == 0 || choice == FeaturesBoth ||
@@ -65,6 +65,9 @@ func (ds *Dataset) Summary() string {
 	}
 	for _, l := range ds.NodeLabels {
 		used = append(used, fmt.Sprintf("labels of %d values", l.Distinct))
+	}
+	if ds.Degrees > 0 {
+		used = append(used, fmt.Sprintf("degrees up to %d", ds.Degrees-1))
 	}
 	if ds.AttributesLeftOut {
 		left = append(left, "attributes of nodes")

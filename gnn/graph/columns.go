@@ -15,8 +15,11 @@ const maxColumns = 1 << 20
 //	[ attributes | one-hot labels, column by column | degree | one-hot degree ]
 //
 // The zero Columns are the constant 1, which stands in where there are neither attributes nor
-// labels. Columns survive JSON.
+// labels; Degrees replaces it. Columns survive JSON.
 type Columns struct {
+	// Degrees, if it is not 0, is the number of one-hot columns of degrees, the last of which stands
+	// for all larger ones. Then there are neither attributes nor labels.
+	Degrees int `json:"degrees,omitempty"`
 	// Attributes is the number of real attributes.
 	Attributes int `json:"attributes,omitempty"`
 	// Names are those of the attributes, in their order, if the file has names for them.
@@ -48,7 +51,7 @@ func (c Columns) Width() int {
 	for _, l := range c.Labels {
 		w += l.Width
 	}
-	return max(w, 1) + c.DegreeColumns
+	return max(w, c.Degrees, 1) + c.DegreeColumns
 }
 
 // Check returns an error that names the first inconsistent column.
@@ -92,6 +95,10 @@ func (c Columns) Check() error {
 			)
 		}
 		width += l.Width
+	}
+	if c.Degrees < 0 || c.Degrees > maxColumns || c.Degrees > 0 && width > 0 {
+		return fmt.Errorf("graph: columns: %d columns of degrees in place of attributes and labels, "+
+			"which have %d", c.Degrees, width)
 	}
 	if c.Attributes < 0 || c.Attributes > maxColumns || len(c.Labels) > maxColumns ||
 		width > maxColumns || c.DegreeColumns > maxColumns ||
@@ -152,6 +159,11 @@ func (c Columns) Apply(
 		h.X.Dense = make([]float32, n*width)
 	} else {
 		h.X.Category = make([]int32, n)
+	}
+	if c.Degrees > 0 {
+		for _, j := range g.Adj {
+			h.X.Category[j] = min(h.X.Category[j]+1, int32(c.Degrees-1))
+		}
 	}
 	for i := range n {
 		offset := c.Attributes

@@ -87,6 +87,9 @@ func describeColumns(c graph.Columns) string {
 	for _, l := range c.Labels {
 		parts = append(parts, fmt.Sprintf("labels %v", l))
 	}
+	if c.Degrees > 0 {
+		parts = append(parts, fmt.Sprintf("degrees up to %d", c.Degrees-1))
+	}
 	if c.DegreeColumns > 0 {
 		parts = append(parts, fmt.Sprintf("%d columns of the degree", c.DegreeColumns))
 	}

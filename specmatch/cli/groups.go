@@ -36,24 +36,27 @@ func (d *Data) Register(f *FlagSet) {
 			"classes, such as graphs.jsonl or edges.csv; by default the embedded synthetic set")
 	Var(f, &d.Dir, "data", setting.Text,
 		"folder `DIR` with the data sets: DIR/NAME.zip, DIR/NAME/ or the file DIR/NAME")
-	features := func(choices ...string) setting.Parser[dataset.NodeFeatures] {
-		return func(s string) (dataset.NodeFeatures, error) {
-			s, err := setting.OneOf(choices...)(s)
-			return dataset.NodeFeatures(s), err
-		}
-	}
 	switch d.NodeFeatures {
 	case "":
 	case dataset.FeaturesLabels:
-		Var(f, &d.NodeFeatures, "node-features", features("labels", "onehot"),
+		NodeFeatures(f, &d.NodeFeatures, []string{"labels", "onehot"},
 			"node `features`: labels, or onehot for one-hot attributes")
 	default:
-		Var(f, &d.NodeFeatures, "node-features", features("auto", "labels", "both", "onehot", "degrees"),
+		NodeFeatures(f, &d.NodeFeatures, []string{"auto", "labels", "both", "onehot", "degrees"},
 			"node `features`: labels; both (labels and attributes); onehot (one-hot attributes as labels);\n"+
 				"degrees (labels, or degrees if there are none); auto (labels, or attributes if there are none)")
 	}
 	f.Grows("dataset")
 	f.Free("data") // the contents of the files are compared instead
+}
+
+// NodeFeatures registers -node-features with some of the choices of [dataset.NodeFeatures].
+func NodeFeatures(f *FlagSet, p *dataset.NodeFeatures, choices []string, usage string) {
+	parse := func(s string) (dataset.NodeFeatures, error) {
+		s, err := setting.OneOf(choices...)(s)
+		return dataset.NodeFeatures(s), err
+	}
+	Var(f, p, "node-features", parse, usage)
 }
 
 // Open calls [Data.Read]. With -collect it reads nothing and returns sets that have only a name.

@@ -51,6 +51,7 @@ type Learner struct {
 	data     Data
 	absolute bool
 	weights  [][]float64        // of the loss, by task and class, for Balanced; nil for 1
+	training []*part            // the training set, for recalibrate
 	parts    map[string][]*part // what End evaluates, by the prefix of the metrics
 
 	patience int
@@ -111,6 +112,7 @@ func New(m *model.Trained, d Data, o Options) (l *Learner, err error) {
 		be:        be,
 		data:      d,
 		absolute:  o.Absolute,
+		training:  newParts(d.Graphs, d.Train),
 		parts: map[string][]*part{
 			"valid_": newParts(d.Graphs, d.Valid),
 			"test_":  newParts(d.Graphs, d.Test),
@@ -361,6 +363,9 @@ func (l *Learner) taskLoss(b train.Batch) *autodiff.Var {
 func (l *Learner) End(ctx context.Context, epoch int) (train.Metrics, error) {
 	l.swapAverage()
 	defer l.swapAverage()
+	if err := l.recalibrate(ctx); err != nil {
+		return nil, err
+	}
 	metrics := train.Metrics{}
 	for prefix, parts := range l.parts {
 		if len(parts) == 0 {
@@ -393,6 +398,36 @@ func (l *Learner) End(ctx context.Context, epoch int) (train.Metrics, error) {
 		return metrics, train.ErrStop
 	}
 	return metrics, nil
+}
+
+// recalibrate gives the batch norms of a GIN the statistics of the training set under the present weights:
+// the means of those of its parts. Moving averages over the last ten batches forget the few graphs in which a
+// column is active at all. Such a graph is then divided by a deviation of nearly zero, and a sum over its
+// nodes and three layers multiplies that.
+func (l *Learner) recalibrate(ctx context.Context) (err error) {
+	encoder, ok := l.m.Encoder.(*gnn.GIN)
+	if !ok {
+		return nil
+	}
+	defer backend.Recover(&err)
+	t := autodiff.NewInference(l.be)
+	defer t.Reset()
+	for k, p := range l.training {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		var momentum []float64
+		for _, norm := range encoder.Norms {
+			momentum = append(momentum, norm.Momentum)
+			norm.Momentum = 1 / float64(k+1)
+		}
+		encoder.Nodes(gnn.NewBatch(t, p.batch), nn.Train)
+		for i, norm := range encoder.Norms {
+			norm.Momentum = momentum[i]
+		}
+		t.Reset()
+	}
+	return nil
 }
 
 // swapAverage exchanges the model's tensors for their average, or back.

@@ -2,6 +2,7 @@ package layering
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -103,6 +104,114 @@ func TestFaults(t *testing.T) {
 			if err != nil || !found {
 				t.Errorf("%s: there is no %s in %s", f.fault, test, dir)
 			}
+		}
+	}
+}
+
+// cases are the small inputs of faults, below CASES, each with a command of the tool and what it says now, a
+// regular expression. The tests of [faults] hold the right values; these show them to a user.
+var cases = []struct{ command, want string }{
+	{"embed -in CASES/chem/alien.csv -features descriptors -out x.csv", "7 rows of 52 columns"},
+	{"embed -in CASES/chem/fullerene.smi -features descriptors -out x.csv", "1 rows of 52 columns"},
+	{"embed -in CASES/chem/halogen_count.csv -features descriptors -out x.csv", "500 rows"},
+	{"embed -in CASES/chem/rings.csv -features descriptors -out x.csv", "3 rows"},
+	{"embed -in CASES/chem/salts.smi -features descriptors -largest-fragment -neutralise -out x.csv", "6 rows"},
+	{"embed -in CASES/chem/space.csv -features descriptors -out x.csv", "2 of 3 records could not be used"},
+	{"embed -in CASES/chem/spellings.csv -features descriptors -out x.csv", "45 rows"},
+	{"embed -in CASES/chem/tdc.csv -out x.csv", `"Drug_ID,Drug,Y": no column "smiles"`},
+	{"finetune -in CASES/chem/act.csv -target y TINY", `accuracy   ROC-AUC`},
+	{"finetune -in CASES/chem/dupmap.csv -target y -split part TINY", "test molecules that also occur in the training set: 16;"},
+	{"finetune -in CASES/chem/mapped.csv -target y -split scaffold TINY", "60 molecules, targets y: regression\n(at most .*\n)?.*\n?mapped"},
+	{"finetune -in CASES/chem/lat_coll.csv -target Klasse TINY", `the byte 0xe4 at column 2 is not UTF-8, but perhaps Latin-1`},
+
+	{"inspect -model CASES/hostile/c-nan.safetensors", `tensor convs.1.nn.0.weight: value 0 of 64 is NaN`},
+	{"embed -in CASES/graphs/loop.jsonl -model CASES/hostile/e-nan.safetensors -out x.csv", `value 0 of 64 is NaN`},
+	{"sweep -in CASES/hostile/nbsp-sweep.txt -out sweep", "no program unsupervised"}, // it was read
+	{"finetune -in CASES/hostile/pa.jsonl -target y TINY", `30 graphs, targets y: regression`},
+	{"finetune -in CASES/hostile/pb.jsonl -target y -folds 3 TINY", `graph 5: attribute 0 of node 0 is 3e\+38, whose square is beyond`},
+	{"train -in CASES/hostile/r31.parquet -epochs 0 -out x", "runs of 2147483647 values in a page of 30"},
+	{"train -in CASES/hostile/two.graphml -epochs 0 -out x", "something follows </graphml>"},
+
+	{"train -in CASES/graphs/allundir.graphml -epochs 0 -out x", "1 graphs; labels of nodes label\n"},
+	{"train -in CASES/graphs/apoc.graphml -epochs 0 -out x", "1 graphs; labels of nodes labels; not used label, name"},
+	{"train -in CASES/graphs/attr0.jsonl -epochs 0 -out x", "node 0 has an empty list of attributes"},
+	{"train -in CASES/graphs/e2.csv -epochs 0 -out x", `"source,target": no column "smiles"`},
+	{"train -in CASES/graphs/hf.jsonl -epochs 0 -out x", `"edge_attr": features of edges are not read`},
+	{"train -in CASES/graphs/hf.jsonl -epochs 0 -ignore edge_attr -out x", "1 graphs; attributes of nodes attributes; not used edge_attr, y"},
+	{"train -in CASES/graphs/loop.jsonl -epochs 0 -out x", "24 graphs; .*24 self-loops dropped"},
+	{"train -in CASES/graphs/pairs.csv -epochs 0 -out x", "1 graphs; id graph; no features of nodes\n"},
+	{"train -in CASES/graphs/pairs_int.csv -epochs 0 -out x", "1 graphs; id graph; no features of nodes\n"},
+	{"train -in CASES/graphs/pandas.csv -epochs 0 -out x", "60 graphs; id graph; labels of nodes label; not used y"},
+	{"train -in CASES/graphs/pandas.parquet -epochs 0 -out x", "60 graphs; id graph; labels of nodes label; not used y"},
+	{"finetune -in CASES/graphs/shared.jsonl -target y -kind classes -split part TINY",
+		"test graphs that also occur in the training set: 10; validation graphs: 10"},
+	{"finetune -in CASES/graphs/imdbm-2.jsonl.gz -target class -kind classes -split part -ignore part -seeds 1 -first-seed 2 -out x",
+		`(?m)^2 +\d+ +\d+ +(4[5-9]|5\d|6\d)\.\d{3}`}, // the accuracy, of three classes
+
+	{"finetune -in CASES/molecules/bad_utf8.csv -target y TINY", "30 molecules, targets y: regression"},
+	{"finetune -in CASES/molecules/cls_names.csv -target y TINY", `10 of 30 records cannot be used[^$]*a,b predicted   ü z predicted`},
+	{"finetune -in CASES/molecules/comma_dec_few.csv -target y TINY", `"0,5" has a decimal comma; write a point \(and 289 other`},
+	{"embed -in CASES/molecules/comma_header.csv -features descriptors -out x.csv", "not used Caco2, pH 7.4"},
+	{"finetune -in CASES/molecules/constant.csv -target y TINY", "all have the same value, so there is nothing to learn"},
+	{"embed -in CASES/molecules/cx.csv -features descriptors -out x.csv", "4 rows"},
+	{"embed -in CASES/molecules/cx.smi -features descriptors -out x.csv", "2 rows"},
+	{"embed -in CASES/molecules/empty.parquet -out x.csv", "there are no records in it"},
+	{"finetune -in CASES/molecules/header_spaces.csv -target y TINY", "30 molecules, targets y: regression"},
+	{"finetune -in CASES/molecules/imb3pct.csv -target y TINY", "290 molecules, targets y: binary"},
+	{"embed -in CASES/molecules/inv.csv -features descriptors -out x.csv", "22 rows"},
+	{"embed -in CASES/molecules/open_quote.csv -features descriptors -out x.csv", "1 of 8 records could not be used"},
+	{"embed -in CASES/molecules/open_quote_long.csv -features descriptors -out x.csv", "1 of 30 records could not be used"},
+	{"finetune -in CASES/molecules/outlier.csv -target y TINY", "with a standard deviation of 1.34e\\+29 over all replicates"},
+	{"finetune -in CASES/molecules/pm1.csv -target y TINY", "they have two values only: write 0 and 1 for binary targets"},
+	{"embed -in CASES/molecules/psmiles.csv -features descriptors -out x.csv", "30 rows"},
+	{"finetune -in CASES/molecules/rej_ft.csv -target y TINY", "3 of 30 records cannot be used"},
+	{"finetune -in CASES/molecules/std_name.csv -target y,y_std TINY", "30 molecules, targets y, y_std: regression"},
+	{"finetune -in CASES/molecules/t_decimal.parquet -target y TINY", "30 molecules, targets y: regression"},
+	{"finetune -in CASES/molecules/target_huge.csv -target y TINY", `"1e308" is beyond 1e\+37`},
+	{"finetune -in CASES/molecules/tiny_scale.csv -target y TINY", "290 molecules, targets y: regression"},
+	{"finetune -in CASES/molecules/top_uint32.parquet -target y TINY", "30 molecules, targets y: regression"},
+	{"finetune -in CASES/molecules/two_tasks_units.csv -target nM,logS TINY", "290 molecules, targets nM, logS: regression"},
+}
+
+// tiny are the flags of a fit that takes no time.
+const tiny = "-seeds 1 -epochs 1 -hidden 4 -layers 1 -out x"
+
+// TestFaultCases: the tool says what it should about each input by which a fault was found, where those inputs
+// are.
+func TestFaultCases(t *testing.T) {
+	folder, err := filepath.Abs("../../../../shared/cases")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(folder, "*", "*"))
+	if err != nil || files == nil {
+		t.Skipf("the inputs of the faults are not in %s: none of %d commands runs", folder, len(cases))
+	}
+	tool := filepath.Join(t.TempDir(), "specmatch")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", tool, "../../../specmatch/cmd/specmatch").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	tried := map[string]bool{}
+	for _, c := range cases {
+		line := strings.ReplaceAll(c.command, "TINY", tiny)
+		if strings.Contains(line, "molecules/") || strings.Contains(line, "chem/") {
+			line = strings.ReplaceAll(line, tiny, tiny+" -features encoder")
+		}
+		line = strings.ReplaceAll(line, "CASES", folder)
+		args := strings.Fields(line)
+		for _, arg := range args {
+			tried[arg] = true
+		}
+		command := exec.CommandContext(t.Context(), tool, args...)
+		command.Dir = t.TempDir()
+		out, err := command.CombinedOutput()
+		if !regexp.MustCompile(c.want).Match(out) {
+			t.Errorf("%s: want %s, have %v and\n%s", c.command, c.want, err, out)
+		}
+	}
+	for _, file := range files {
+		if !tried[file] {
+			t.Errorf("no command tries %s", file)
 		}
 	}
 }

@@ -126,6 +126,9 @@ type Options struct {
 	// Columns are the features that graphs get. Without them, [Read] gives a graph the
 	// columns of its own attributes and labels, and [ReadAll] those of all graphs.
 	Columns *graph.Columns
+	// Degrees gives nodes that have neither attributes nor labels their one-hot degrees as features.
+	// It is for [ReadAll] without Columns.
+	Degrees bool
 	// Attributes are the columns of a table of edges that are attributes of nodes. The default
 	// is Columns.Names or, without it, the columns whose names begin with "attribute".
 	Attributes []string

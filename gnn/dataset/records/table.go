@@ -71,6 +71,11 @@ func ReadAll(ctx context.Context, path string, o Options) (*Table, error) {
 			return nil, fmt.Errorf("dataset: %s: %w", path, err)
 		}
 	}
+	if o.Degrees && o.Columns == nil && t.Content == Graphs {
+		if err := t.addDegrees(); err != nil {
+			return nil, err
+		}
+	}
 	t.Set.Name, _, _ = strings.Cut(filepath.Base(path), ".")
 	return t, nil
 }
@@ -101,6 +106,17 @@ func (t *Table) makeSet(raws []*rawGraph, standard feature.Standardisation) erro
 		}
 	}
 	return nil
+}
+
+// addDegrees makes degrees the features of nodes that have none.
+func (t *Table) addDegrees() (err error) {
+	t.Set, err = t.Set.WithOwnDegrees(dataset.DegreeLimit)
+	for i, rec := range t.Records {
+		if err == nil {
+			rec.Graph = t.Set.Graphs[i]
+		}
+	}
+	return err
 }
 
 // joinColumns gives the graphs of the records the columns that they need together.

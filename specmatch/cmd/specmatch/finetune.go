@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/molecule"
 	"github.com/specmatch/specmatch/specmatch/apply"
@@ -70,7 +71,7 @@ func setupFinetune(f *cli.FlagSet) cli.Action {
 		Patience: recipe.Patience,
 		Dropout:  recipe.Dropout,
 		Average:  recipe.Average,
-		encoder:  encoder{Hidden: 64, Layers: 3, Atoms: recipe.Atoms},
+		encoder:  encoder{Hidden: 64, Layers: 3, Atoms: recipe.Atoms, NodeFeatures: dataset.FeaturesDegrees},
 		recipe: cli.Recipe{
 			Epochs: recipe.Epochs,
 			Batch:  recipe.Batch,
@@ -271,6 +272,10 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 		return err
 	}
 	options.Atoms = x.Atoms
+	options.Degrees = x.NodeFeatures == dataset.FeaturesDegrees
+	if x.source != nil && options.Degrees && x.flags.Given("node-features") {
+		return cli.Usagef("-node-features degrees is for a new encoder; that of -model has features of its own")
+	}
 	if x.source != nil {
 		reads, err := apply.Reads(x.source.Card)
 		if err != nil {
@@ -303,6 +308,9 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 		return err
 	}
 	x.input.describeTable(x.examples.Table, sum, stderr)
+	if err := x.checkFeatures(x.flags, x.examples.Table); err != nil {
+		return err
+	}
 	scaffolds := x.Split == finetune.Scaffold || x.Split == finetune.StratifiedScaffold
 	if scaffolds && x.examples.Content != records.Molecules {
 		return cli.Usagef("-split %s is for molecules, and %s has %s", x.Split, x.In, x.examples.Content)

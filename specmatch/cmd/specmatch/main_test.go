@@ -1326,3 +1326,47 @@ data = [types.SimpleNamespace(num_nodes=2, edge_index=torch.tensor([[0, 1], [1, 
 		}
 	})
 }
+
+// TestNodeFeatures: a model of degrees says so, and reads them from other graphs, with degrees beyond those that
+// it has seen; the flag is for graphs, and a new encoder.
+func TestNodeFeatures(t *testing.T) {
+	t.Chdir(t.TempDir())
+	star := func(n int) string {
+		var edges []string
+		for i := 1; i <= n; i++ {
+			edges = append(edges, fmt.Sprintf("[0,%d]", i))
+		}
+		return fmt.Sprintf(`{"nodes":%d,"edges":[%s],"y":%d}`+"\n", n+1, strings.Join(edges, ","), n%2)
+	}
+	var text strings.Builder
+	for i := range 40 {
+		text.WriteString(star(1 + i%5))
+	}
+	write(t, "g.jsonl", text.String())
+	write(t, "larger.jsonl", star(5)+star(9))
+	write(t, "m.csv", moleculeTable(20))
+	must(t, "finetune -in g.jsonl -target y -node-features degrees -seeds 1 -epochs 2 -hidden 4 -layers 1 -out tuned")
+	must(t, "train -in g.jsonl -node-features degrees -epochs 1 -hidden 4 -layers 1 -out trained")
+	for _, m := range []string{filepath.Join("tuned", division{}.modelFile()), "trained/model.safetensors"} {
+		if got := must(t, "inspect -model "+m); !strings.Contains(got, "degrees up to 5\n") {
+			t.Error(got)
+		}
+		if got := must(t, "embed -in larger.jsonl -out - -model "+m); strings.Count(got, "\n") != 3 {
+			t.Error(got)
+		}
+	}
+	rows := strings.Split(must(t, "predict -in larger.jsonl -out - -model tuned/"+division{}.modelFile()), "\n")
+	if len(rows) != 4 {
+		t.Error(rows)
+	}
+	for line, want := range map[string]string{
+		"finetune -in m.csv -target length -node-features degrees -out no":                               "is for graphs",
+		"train -in m.csv -node-features degrees -out no":                                                 "is for graphs",
+		"finetune -in g.jsonl -target y -node-features degrees -model trained/model.safetensors -out no": "has features of its own",
+		"train -in g.jsonl -node-features labels -out no":                                                "want auto or degrees",
+	} {
+		if _, _, err := invoke(t.Context(), line); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+}

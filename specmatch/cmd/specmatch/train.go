@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
@@ -41,7 +43,8 @@ func readoutOf(names ...string) func(string) (string, error) {
 
 type encoder struct {
 	Hidden, Layers int
-	Atoms          string // features of atoms and bonds
+	Atoms          string               // features of atoms and bonds
+	NodeFeatures   dataset.NodeFeatures // of graphs; "" is auto
 }
 
 func (e *encoder) Register(f *cli.FlagSet) {
@@ -49,6 +52,19 @@ func (e *encoder) Register(f *cli.FlagSet) {
 	cli.Var(f, &e.Layers, "layers", setting.Int(1), "`number` of layers of a new encoder")
 	cli.Var(f, &e.Atoms, "atoms", setting.OneOf(feature.Names()...),
 		"atom and bond `features` of a new encoder for molecules: "+strings.Join(feature.Names(), " or "))
+	e.NodeFeatures = cmp.Or(e.NodeFeatures, dataset.FeaturesAuto)
+	cli.NodeFeatures(f, &e.NodeFeatures, []string{"auto", "degrees"},
+		"node `features` of a new encoder for graphs: auto (the labels and attributes of the file) or\n"+
+			"degrees (where the file has neither)")
+}
+
+// checkFeatures returns an error if -node-features is given and does not suit the records.
+func (e *encoder) checkFeatures(f *cli.FlagSet, t *records.Table) error {
+	degrees := e.NodeFeatures == dataset.FeaturesDegrees && f.Given("node-features")
+	if degrees && t.Content == records.Molecules {
+		return cli.Usagef("-node-features degrees is for graphs; -atoms is for molecules")
+	}
+	return nil
 }
 
 // architecture returns the architecture of a new encoder for graphs with these features, or for
@@ -151,6 +167,7 @@ func (x *trainCommand) train(ctx context.Context, stdout, stderr io.Writer) erro
 		return err
 	}
 	o.Atoms = x.Atoms
+	o.Degrees = x.NodeFeatures == dataset.FeaturesDegrees
 	sum, err := x.input.sum(ctx, x.flags)
 	if err != nil {
 		return err
@@ -160,6 +177,9 @@ func (x *trainCommand) train(ctx context.Context, stdout, stderr io.Writer) erro
 		return err
 	}
 	x.input.describeTable(t, sum, stderr)
+	if err := x.checkFeatures(x.flags, t); err != nil {
+		return err
+	}
 	r := &x.run
 	r.Dataset, r.Regime, r.File = t.Set, method.Transfer, modelFile
 	var features *graph.Columns
