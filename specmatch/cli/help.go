@@ -105,14 +105,16 @@ func (f *FlagSet) writeUsage(b *bytes.Buffer, command string) {
 	}
 }
 
-// The forms in which a flag is explained: in the fewest lines, or with a line for its default.
+// form is how a flag is explained.
+type form int
+
 const (
-	short = false
-	long  = true
+	short form = iota // in the fewest lines
+	long              // with a line for the default
 )
 
 // writeFlag explains a flag.
-func (f *FlagSet) writeFlag(b *bytes.Buffer, fl *flag.Flag, form bool) {
+func (f *FlagSet) writeFlag(b *bytes.Buffer, fl *flag.Flag, as form) {
 	argument, usage := flag.UnquoteUsage(fl)
 	if argument != "" {
 		argument = " " + argument
@@ -133,7 +135,7 @@ func (f *FlagSet) writeFlag(b *bytes.Buffer, fl *flag.Flag, form bool) {
 		value = "$" + v + ", else " + value
 	}
 	usage = strings.ReplaceAll(usage, "\n", "\n\t")
-	if form == short {
+	if as == short {
 		if value != "none" && value != "false" && value != "see above" {
 			usage += " (default " + value + ")"
 		}
