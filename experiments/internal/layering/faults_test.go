@@ -118,7 +118,7 @@ var cases = []struct{ command, want string }{
 	{"embed -in CASES/chem/salts.smi -features descriptors -largest-fragment -neutralise -out x.csv", "6 rows"},
 	{"embed -in CASES/chem/space.csv -features descriptors -out x.csv", "2 of 3 records could not be used"},
 	{"embed -in CASES/chem/spellings.csv -features descriptors -out x.csv", "45 rows"},
-	{"embed -in CASES/chem/tdc.csv -out x.csv", `"Drug_ID,Drug,Y": no column "smiles"`},
+	{"embed -in CASES/chem/tdc.csv -out x.csv", "2 molecules; SMILES Drug; not used Drug_ID, Y"},
 	{"finetune -in CASES/chem/act.csv -target y TINY", `accuracy   ROC-AUC`},
 	{"finetune -in CASES/chem/dupmap.csv -target y -split part TINY", "test molecules that also occur in the training set: 16;"},
 	{"finetune -in CASES/chem/mapped.csv -target y -split scaffold TINY", "60 molecules, targets y: regression\n(at most .*\n)?.*\n?mapped"},

@@ -36,7 +36,7 @@ func TestOneSetting(t *testing.T) {
 		}
 		return help
 	}
-	for _, topic := range []string{"", " simgrace"} {
+	for _, topic := range []string{" all", " simgrace"} {
 		if help := explain(topic); !strings.Contains(help, "-test-strength strength\n\tstrength of a test\n\tdefault: 2\n") {
 			t.Errorf("train -h%s:\n%s", topic, help)
 		}
