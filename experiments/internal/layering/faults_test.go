@@ -76,6 +76,7 @@ var faults = []struct{ fault, tests string }{
 	{"a linear fit that stops early", "specmatch/eval/probe TestMinimum"},
 	{"a binary target among numbers; two classes without a ROC-AUC", "specmatch/finetune TestBinaryAmongNumbers, specmatch/finetune TestTwoClasses"},
 	{"outputs that are devices or links, or two of one name", "tensor/files TestApart, specmatch/cmd/specmatch TestMistakes"},
+	{"a fit of graphs without features of nodes ends below chance", "specmatch/finetune TestRecalibrate, specmatch/cmd/specmatch TestNodeFeatures"},
 	{"the umask is overruled; killed processes leave temporary files", "tensor/files TestUmask, tensor/files TestLeftovers, specmatch/run TestSweep"},
 	{"a resumed run loses -tensorboard", "specmatch/run TestTensorBoardIsKept"},
 	{"embed fails in a small container by its own default", "specmatch/cmd/specmatch TestDefaultMemory"},
