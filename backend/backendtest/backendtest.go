@@ -68,6 +68,7 @@ type Option func(*options)
 type options struct {
 	precisions []tensor.Precision
 	serial     bool
+	small      bool
 }
 
 // Only names the precisions that the engine supports; the default is all. The suite
@@ -83,6 +84,13 @@ func Only(ps ...tensor.Precision) Option {
 func Serial() Option {
 	return func(o *options) {
 		o.serial = true
+	}
+}
+
+// Small skips the large shapes, for an engine without blocks or parallel paths.
+func Small() Option {
+	return func(o *options) {
+		o.small = true
 	}
 }
 
@@ -125,7 +133,7 @@ func Run(
 			}
 			for _, c := range checks {
 				t.Run(c.name, func(t *testing.T) {
-					c.run(t, b, testing.Short(), o.serial)
+					c.run(t, b, testing.Short() || o.small, o.serial)
 				})
 			}
 			if err := b.Close(); err != nil {

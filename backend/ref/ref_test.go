@@ -16,10 +16,10 @@ import (
 )
 
 // TestConformance compares ref with itself: what it adds to the tests by hand
-// below is shapes, memory, aliasing, replay and determinism.
+// below is shapes, memory, aliasing, replay and determinism. ref has one loop for all sizes.
 func TestConformance(t *testing.T) {
 	backendtest.Run(t, func(p tensor.Precision) (backend.Backend, error) { return backend.Open("ref", p) },
-		backendtest.Only(tensor.Float64), backendtest.Serial())
+		backendtest.Only(tensor.Float64), backendtest.Serial(), backendtest.Small())
 }
 
 var (
