@@ -31,6 +31,7 @@ type FlagSet struct {
 	first, count string
 	inputs       map[string]string // see Input
 	oldNames     map[string]string // former name → name
+	earlier      map[string]string // flag name → value in runs that did not have it yet
 	help         help
 
 	small []small
@@ -57,6 +58,7 @@ func NewFlagSet(name, synopsis string, examples ...string) *FlagSet {
 		roles:    map[string]role{},
 		inputs:   map[string]string{},
 		oldNames: map[string]string{},
+		earlier:  map[string]string{},
 	}
 	f.SetOutput(io.Discard) // errors are returned, help goes to stdout
 	f.Usage = func() {}

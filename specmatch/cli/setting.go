@@ -88,8 +88,16 @@ func (f *FlagSet) renamed(flags map[string]json.RawMessage) map[string]json.RawM
 			flags[name] = value
 		}
 	}
+	for name, value := range f.earlier {
+		if _, ok := flags[name]; !ok {
+			flags[name], _ = json.Marshal(value) // a string has an encoding
+		}
+	}
 	return flags
 }
+
+// Earlier says which value of a flag describes runs of versions that did not have the flag.
+func (f *FlagSet) Earlier(name, value string) { f.earlier[name] = value }
 
 // Description describes a flag for other programs.
 type Description struct {

@@ -87,6 +87,7 @@ func setupFinetune(f *cli.FlagSet) cli.Action {
 	f.Free("in", "valid", "test")
 	f.Section("Model and fit", func() { x.registerModel(f) })
 	f.Section("Engine and output", func() { f.Add(&x.engine, &x.output) })
+	f.Earlier("node-features", string(dataset.FeaturesAuto))
 	f.Small("for molecules", x.input.molecules, map[string]string{
 		"hidden": fmt.Sprint(recipe.Hidden),
 		"layers": fmt.Sprint(recipe.Layers),

@@ -1359,6 +1359,17 @@ func TestNodeFeatures(t *testing.T) {
 	if len(rows) != 4 {
 		t.Error(rows)
 	}
+	// A run of a version without the flag goes on without degrees.
+	must(t, "finetune -in g.jsonl -target y -node-features auto -seeds 1 -epochs 1 -hidden 4 -layers 1 -out was")
+	config := read(t, "was/config.json")
+	write(t, "was/config.json", regexp.MustCompile(`\s*"node-features": "auto",`).ReplaceAllString(config, ""))
+	if read(t, "was/config.json") == config {
+		t.Fatal(config)
+	}
+	must(t, "finetune -in g.jsonl -seeds 2 -out was")
+	if got := must(t, "inspect -model was/model-1.safetensors"); strings.Contains(got, "degrees") {
+		t.Error(got)
+	}
 	for line, want := range map[string]string{
 		"finetune -in m.csv -target length -node-features degrees -out no":                               "is for graphs",
 		"train -in m.csv -node-features degrees -out no":                                                 "is for graphs",
