@@ -18,6 +18,14 @@ type Encoder interface {
 	Reads() Reads
 }
 
+// Reads says what an encoder reads of a batch besides its adjacency, features and
+// pointers.
+type Reads struct {
+	Normalized bool       // whether it calls [Batch.Normalized]
+	Edges      EdgeLabels // the argument of [Batch.EdgeCounts]; the zero value is no call
+	Host       bool       // whether Forward computes on the host and so cannot be recorded
+}
+
 // NodeEncoder embeds the nodes of a batch.
 type NodeEncoder interface {
 	nn.Module

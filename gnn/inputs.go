@@ -28,14 +28,6 @@ type Inputs struct {
 	edges   *tensor.Tensor // counts of the labels, if wanted
 }
 
-// Reads says what an encoder reads of a batch besides its adjacency, features and
-// pointers.
-type Reads struct {
-	Normalized bool       // whether it calls [Batch.Normalized]
-	Edges      EdgeLabels // the argument of [Batch.EdgeCounts]; the zero value is no call
-	Host       bool       // whether Forward computes on the host and so cannot be recorded
-}
-
 // Reads implements [Encoder]: a GIN reads nothing else.
 func (g *GIN) Reads() Reads { return g.Config.Readout.reads(Reads{}) }
 
