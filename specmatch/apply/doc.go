@@ -2,7 +2,8 @@
 // trained models, and writes a row of embeddings or predictions for each record.
 //
 // The mental model: a [Job] is a file of records and a [Model], a function from graphs to rows of
-// numbers. [Job.Stream] reads and computes batch by batch, and holds one batch at a time.
+// numbers. [Job.Stream] reads and computes batch by batch, and holds two batches more than
+// it has models.
 // [Job.WriteFile] writes the rows as .csv, .npy or .parquet, by the name of the file.
 //
 //	m, err := model.Open("model.safetensors", be)

@@ -18,6 +18,9 @@ import (
 	"github.com/specmatch/specmatch/tensor/files"
 )
 
+// maxWorkers bounds -workers, since each opens the models anew.
+const maxWorkers = 1024
+
 // stdio is the value of -in and -out that stands for standard input and output.
 const stdio = "-"
 
@@ -56,7 +59,7 @@ func (o *output) Register(f *cli.FlagSet) {
 		"join the shards that the same command wrote with -shard, without computing anything")
 	cli.Var(f, &o.Keep, "keep", setting.List(setting.Text),
 		"input `columns` or keys A,B to copy after the id, in a .csv")
-	cli.Var(f, &o.Workers, "workers", setting.Int(0),
+	cli.Var(f, &o.Workers, "workers", setting.IntIn(0, maxWorkers),
 		"`number` of batches to compute in parallel, each on one CPU thread; 0 is one per core;\n"+
 			"the output does not change")
 	f.Check(o.check)
