@@ -167,14 +167,64 @@ def test_graphs(tmp_path):
     with pytest.raises(ValueError, match="features of shape"):
         e.transform([([[0, 1]], [0.5, 1.5])])
 
-    class Data:  # as torch_geometric.data.Data is
-        num_nodes, x = 2, np.array([[1.0, 2.0], [0.0, 1.0]])
-
-        class edge_index:
-            t = staticmethod(lambda: np.array([[0, 1], [1, 0]]))
-
-    assert records.graph(0, Data) == {"nodes": 2, "edges": [[0, 1], [1, 0]], "directed": False, "attributes": [[1.0, 2.0], [0.0, 1.0]]}
     assert records.graph(0, ([], 3)) == {"edges": [], "nodes": 3}
+
+
+class Data(dict):
+    """Stands for torch_geometric.data.Data."""
+
+    def __init__(self, **more):
+        matrix = np.array([[0, 1, 1, 2], [1, 0, 2, 1]])
+        index = type("Tensor", (), {"t": lambda self: matrix.T, "shape": matrix.shape})()
+        super().__init__(x=np.eye(3), edge_index=index, y=np.zeros(1), name="text", **more)
+        self.num_nodes, self.x, self.edge_index = 3, self["x"], index
+
+    def is_directed(self):
+        return False
+
+
+def test_nothing_of_a_graph_is_dropped_without_a_word():
+    nx = pytest.importorskip("networkx", reason="networkx is not installed")
+
+    def networkx(kind=nx.Graph, nodes=(), edges=(), **more):
+        g = kind([("a", "b", more), ("b", "c")])
+        g.add_nodes_from(nodes)
+        g.add_edges_from(edges)
+        return g
+
+    pairs = [[0, 1], [1, 2]]
+    assert records.graph(0, networkx()) == {"nodes": 3, "edges": pairs, "directed": False}
+    both = {"nodes": 3, "edges": [[0, 1], [1, 0], [1, 2], [2, 1]], "directed": False, "attributes": np.eye(3).tolist()}
+    assert records.graph(0, Data()) == both
+    assert records.graph(0, networkx(nx.MultiDiGraph, edges=[("b", "a")]))["directed"]
+    charged = networkx(nodes=[("a", {"charge": 1})])
+    for record, message in (
+        (networkx(weight=2.0), "record 7: the edge attribute 'weight' is not used: .* ignore='weight'"),
+        (charged, "record 7: the node attribute 'charge' is not used: call it 'label' or 'attributes'"),
+        (networkx(nodes=[("a", {"label": "C"})]), "1 of 3 nodes have 'label'"),
+        (networkx(nx.MultiGraph, edges=[("b", "a")]), "record 7: a multigraph joins two nodes by several edges"),
+        (networkx(nx.MultiDiGraph, edges=[("a", "b")]), "several edges"),
+        (Data(edge_attr=np.ones((4, 2))), "the edge attribute 'edge_attr' is not used"),
+        (Data(edge_weight=np.ones(4)), "the edge attribute 'edge_weight' is not used"),
+        (Data(pos=np.ones((3, 2))), "the node attribute 'pos' is not used: make it a part of x"),
+        (([[0, 1, 0.5]], 2), r"record 7: edges of shape \(1, 3\) and type float64"),
+        (([[0.0, 1.0]], 2), "edges of .* type float64"),
+        (([[0, 0, 1], [1, 2, 2]], 3), r"edges of shape \(2, 3\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            records.graph(7, record)
+    assert records.graph(0, charged, ["charge"]) == records.graph(0, networkx())
+    assert records.graph(0, Data(edge_attr=np.ones((4, 2)), pos=np.ones((3, 2))), ["edge_attr", "pos"]) == both
+    # The parameter is that of the program, and texts are labels.
+    graphs = [networkx(nodes=[(n, {"label": l, "charge": 1}) for n, l in zip("abc", labels)], weight=1.0) for labels in ("CCO", "CON", "NNC") * 4]
+    e = Embedder(method="infonce", epochs=1, ignore=["charge", "weight"], **TINY).fit(graphs)
+    assert specmatch.read_card(e.model_)["features"]["labels"][0]["names"] == ["C", "N", "O"]
+    assert (e.transform(graphs) == e.set_params(ignore="charge,weight").transform(graphs)).all()
+    with pytest.raises(ValueError, match="record 0: the node attribute 'charge'"):
+        e.set_params(ignore=None).transform(graphs)
+    for edges, message in (([[0, 0], [0, 1]], "2 self-loops dropped"), ([[0, 1], [0, 1]], "2 repeated edges dropped")):
+        with pytest.warns(UserWarning, match=message):
+            Embedder(method="infonce", epochs=1, **TINY).fit([(edges, 2)] * 2)
 
 
 def test_scikit_learn(tmp_path):

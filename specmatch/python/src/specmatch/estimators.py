@@ -58,6 +58,11 @@ class Base(BaseEstimator):
         tags.input_tags.two_d_array = False
         return tags
 
+    def _ignore(self) -> list[str]:
+        """What of a graph the parameter ignore skips."""
+        given = self._flags.get("ignore") or ()
+        return given.split(",") if isinstance(given, str) else list(given)
+
     def _arguments(self, command: str, form: str, folder: str, files: Sequence[bytes], **more: Any) -> list[str]:
         """A command for records on standard input, with models as files and the parameters that are its flags."""
         names = [f"{folder}/{i}.safetensors" for i in range(len(files))]
@@ -78,10 +83,10 @@ class Base(BaseEstimator):
                 raise tool.SpecmatchError(bad[0])
 
         with tempfile.TemporaryDirectory() as folder:
-            form, text = records.encode(data, targets)
+            form, text = records.encode(data, targets, self._ignore())
             if targets:  # nothing is held out to test on, but the program wants some
                 more["test"] = f"{folder}/test.{form}"
-                some = records.encode(data[:256], [t[:256] for t in targets])[1]
+                some = records.encode(data[:256], [t[:256] for t in targets], self._ignore())[1]
                 Path(more["test"]).write_bytes(b"".join(some))
             start = [tool.load(self.model)] if targets and self.model is not None else []
             arguments = self._arguments(command, form, folder, start, out=f"{folder}/run", **more)
@@ -94,7 +99,7 @@ class Base(BaseEstimator):
         if self.handle_invalid not in ("error", "nan", "drop"):
             raise ValueError(f"handle_invalid is {self.handle_invalid!r}; want 'error', 'nan' or 'drop'")
         show, done, bad = bar(command, total, self.verbose), 0, 0
-        form, text = records.encode(X)
+        form, text = records.encode(X, ignore=self._ignore())
         with tempfile.TemporaryDirectory() as folder:
             arguments = self._arguments(command, form, folder, files, strict=self.handle_invalid == "error")
             for rows in tool.matrices(arguments, text, self.n_jobs):

@@ -2,9 +2,9 @@
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -24,10 +24,12 @@ def listed(records: Any) -> Any:
 def missing(value: Any) -> bool:
     return value is None or type(value).__name__ == "NAType" or isinstance(value, float) and value != value
 
-def encode(records: Iterable[Any], targets: Sequence[Sequence[str]] = ()) -> tuple[str, Iterator[bytes]]:
+def encode(records: Iterable[Any], targets: Sequence[Sequence[str]] = (),
+           ignore: Collection[str] = ()) -> tuple[str, Iterator[bytes]]:
     """The format of the records, and their text in pieces.
 
     targets are further columns y0, y1 and so on; every record has its number, from 0, as row.
+    ignore names what of a graph is skipped, where it would be an error that it cannot be used.
     """
     rest = iter(records)
     head = list(islice(rest, CHUNK))
@@ -36,7 +38,7 @@ def encode(records: Iterable[Any], targets: Sequence[Sequence[str]] = ()) -> tup
     if isinstance(next((r for r in head if not missing(r)), ""), str):
         rows = ([i, smiles(i, r), *(t[i] for t in targets)] for i, r in numbered)
         return "csv", table(chain([["row", "smiles", *names]], rows))
-    known = ({"row": i} | graph(i, r) | {name: t[i] for name, t in zip(names, targets)} for i, r in numbered)
+    known = ({"row": i} | graph(i, r, ignore) | {name: t[i] for name, t in zip(names, targets)} for i, r in numbered)
     return "jsonl", (json.dumps(keys).encode() + b"\n" for keys in known)
 
 def table(rows: Iterator[list[Any]]) -> Iterator[bytes]:
@@ -50,28 +52,67 @@ def smiles(i: int, record: Any) -> str:
         raise TypeError(f"record {i} is of type {type(record).__name__}, where the first one is a text")
     return record if isinstance(record, str) else ""
 
-def graph(i: int, record: Any) -> dict[str, Any]:
+def graph(i: int, record: Any, ignore: Collection[str] = ()) -> dict[str, Any]:
     """The keys of a line of JSON Lines, without edges if there is no record."""
     if missing(record):
         return {}
-    if hasattr(record, "edge_index"):  # torch_geometric.data.Data
-        keys = {"nodes": record.num_nodes, "edges": record.edge_index.t().tolist(),
-                "directed": getattr(record, "is_directed", bool)()}
-        return keys if record.x is None else keys | {"attributes": record.x.tolist()}
-    if hasattr(record, "adjacency"):  # networkx.Graph
-        number = {node: k for k, node in enumerate(record.nodes)}
-        keys = {"nodes": len(number), "edges": [[number[a], number[b]] for a, b in record.edges()],
-                "directed": record.is_directed()}
-        for key, name in (("label", "labels"), ("attributes", "attributes")):
-            if values := [np.asarray(data[key]).tolist() for _, data in record.nodes(data=True) if key in data]:
-                keys[name] = values
-        return keys
+    if hasattr(record, "edge_index"):
+        return from_data(i, record, ignore)
+    if hasattr(record, "adjacency"):
+        return from_networkx(i, record, ignore)
     if type(record) not in (tuple, list) or len(record) != 2:
         raise TypeError(f"record {i} is of type {type(record).__name__}; want SMILES, networkx graphs, PyG's Data, "
                         "or pairs of edges and features")
-    edges, features = np.asarray(record[0], dtype=np.int64), np.asarray(record[1])
+    edges, features = np.asarray(record[0]), np.asarray(record[1])
+    if edges.size and (edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu"):
+        raise ValueError(f"record {i}: edges of shape {edges.shape} and type {edges.dtype}; "
+                         "want whole numbers [edges×2], without weights")
     name = {0: "nodes", 1: "labels", 2: "attributes"}.get(features.ndim, "")
-    if not name or features.ndim < 2 and features.dtype.kind not in "iu":
+    if not name or features.ndim < 2 and features.dtype.kind not in "iuU":
         raise ValueError(f"record {i}: features of shape {features.shape} and type {features.dtype}; "
-                         "want whole numbers [nodes], numbers [nodes×width], or the number of nodes")
+                         "want whole numbers or texts [nodes], numbers [nodes×width], or the number of nodes")
     return {"edges": edges.reshape(-1, 2).tolist(), name: features.tolist()}
+
+def refuse(i: int, what: str, names: Iterable[object], remedy: str, ignore: Collection[str]) -> None:
+    """Raises an error that names the first of these attributes, unless all are to be ignored."""
+    for name in names:
+        if str(name) not in ignore:
+            raise ValueError(f"record {i}: the {what} attribute {name!r} is not used: {remedy}, or skip it by "
+                             f"ignore={str(name)!r}")
+
+def from_networkx(i: int, record: Any, ignore: Collection[str]) -> dict[str, Any]:
+    """The keys of a graph of networkx."""
+    number = {node: k for k, node in enumerate(record.nodes)}
+    edges = [[number[a], number[b]] for a, b in record.edges()]
+    keys: dict[str, Any] = {"nodes": len(number), "edges": edges, "directed": record.is_directed()}
+    pairs: list[object] = [tuple(e) if record.is_directed() else frozenset(e) for e in edges]
+    if len(set(pairs)) < len(pairs):
+        raise ValueError(f"record {i}: a multigraph joins two nodes by several edges, which are not read: "
+                         "merge them, as networkx.Graph(g) does")
+    for key, name in (("label", "labels"), ("attributes", "attributes")):
+        values = [np.asarray(data[key]).tolist() for _, data in record.nodes(data=True) if key in data]
+        if values and key not in ignore:
+            keys[name] = values
+            if len(values) < len(number):
+                raise ValueError(f"record {i}: {len(values)} of {len(number)} nodes have {key!r}")
+    others = (name for _, data in record.nodes(data=True) for name in data if name not in ("label", "attributes"))
+    refuse(i, "node", others, "call it 'label' or 'attributes'", ignore)
+    names = (name for _, _, data in record.edges(data=True) for name in data)
+    refuse(i, "edge", names, "features of edges are not read", ignore)
+    return keys
+
+def from_data(i: int, record: Any, ignore: Collection[str]) -> dict[str, Any]:
+    """The keys of torch_geometric.data.Data."""
+    nodes, edges = record.num_nodes, record.edge_index.t().tolist()
+    keys = {"nodes": nodes, "edges": edges, "directed": getattr(record, "is_directed", bool)()}
+    names: Any = getattr(record, "keys", ())
+    for name in cast(Iterable[str], names() if callable(names) else names):
+        value = record[name]
+        rows = value.shape[0] if getattr(value, "shape", ()) else 0
+        if name in ("x", "y", "edge_index", "batch", "ptr") or rows == 0:
+            continue
+        if name.startswith("edge_") or rows == len(edges) != nodes:
+            refuse(i, "edge", [name], "features of edges are not read", ignore)
+        elif rows == nodes > 1:
+            refuse(i, "node", [name], "make it a part of x", ignore)
+    return keys if record.x is None else keys | {"attributes": record.x.tolist()}

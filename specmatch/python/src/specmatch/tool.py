@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sysconfig
 import tempfile
+import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -37,8 +38,11 @@ def program() -> str:
 
 def flags(**values: Any) -> list[str]:
     """Flags of the program, of which None are left out."""
-    texts = {name: str(v).lower() if isinstance(v, bool) else v for name, v in values.items() if v is not None}
-    return [f"-{name.rstrip('_').replace('_', '-')}={text}" for name, text in texts.items()]
+    def text(value: Any) -> str:
+        if isinstance(value, (list, tuple)):
+            return ",".join(map(str, cast(Sequence[Any], value)))
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    return [f"-{name.rstrip('_').replace('_', '-')}={text(v)}" for name, v in values.items() if v is not None]
 
 @cache
 def parameters(command: str) -> set[str]:
@@ -56,7 +60,7 @@ def running(arguments: Sequence[str], text: Iterable[bytes] = (), threads: int |
     """
     env = os.environ | ({} if threads is None else {"GOMAXPROCS": str(threads)})
     process = subprocess.Popen([program(), *arguments], stdin=PIPE, stdout=PIPE, stderr=PIPE, env=env)
-    said, failures = deque[str](maxlen=1), list[BaseException]()
+    said, failures, dropped = deque[str](maxlen=1), list[BaseException](), list[str]()
 
     def feed() -> None:
         with cast(IO[bytes], process.stdin) as stdin:
@@ -68,6 +72,7 @@ def running(arguments: Sequence[str], text: Iterable[bytes] = (), threads: int |
                 latest = line.decode("utf-8", "replace").rstrip()
                 if not said or not said[0].startswith(("panic: ", "fatal error: ", "SIGQUIT: ")):  # traces follow
                     said.append(latest)
+                dropped.extend(re.findall(r"[^;]*(?:self-loops|repeated edges) dropped", latest))
                 heard(latest)
 
     def guarded(work: Callable[[], None]) -> None:
@@ -92,6 +97,8 @@ def running(arguments: Sequence[str], text: Iterable[bytes] = (), threads: int |
     workers[1].join()
     if failures:
         raise failures[0]
+    for edges in dropped:
+        warnings.warn(edges.strip(), stacklevel=6)
     if process.returncode == 130:
         raise KeyboardInterrupt
     if process.returncode < 0:
