@@ -49,7 +49,7 @@ func TestConformanceDebug(t *testing.T) {
 			return nil, errors.New("not now")
 		}
 		return cpu.New(p, cpu.Workers(3)), nil
-	}, backendtest.Only(tensor.Float32))
+	}, backendtest.Only(tensor.Float32), backendtest.Serial())
 }
 
 func precisions(t *testing.T, f func(t *testing.T, p tensor.Precision)) {

@@ -101,7 +101,7 @@ func TestStepAllocations(t *testing.T) {
 				// work to threads whose pools are empty: not every time.
 				for try := 0; try < 8 && r.AllocKBPerStep > limitKB; try++ {
 					var err error
-					if r, err = measure(t.Context(), be, w, 5, 10, false, nil); err != nil {
+					if r, err = measure(t.Context(), be, w, 3, 6, false, nil); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -20,7 +20,6 @@ import (
 
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/method"
-	"github.com/specmatch/specmatch/specmatch/run"
 	"github.com/specmatch/specmatch/specmatch/run/runtest"
 )
 
@@ -53,7 +52,9 @@ func weights(t *testing.T, dir string) map[string][]byte {
 
 func TestRunDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
+	threads := runtime.GOMAXPROCS(1)
 	stdout := runOK(t, dir)
+	runtime.GOMAXPROCS(threads)
 	for _, want := range []string{"untrained encoder", "GraphCL", "InfoNCE (β = 0)", "SpecMatch-CL", "Protocol linear", "Difference to InfoNCE"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("the output lacks %q:\n%s", want, stdout)
@@ -76,36 +77,23 @@ func TestRunDirectory(t *testing.T) {
 		t.Errorf("%d lines in metrics.csv, want %d methods × 2 seeds × 2 epochs", n, len(methods)-1)
 	}
 	runtest.Files(t, dir, "config.json", "tables.md", "log.jsonl", "plots/curves-motifs.svg")
+	t.Run("with three threads", func(t *testing.T) { sameWithThreads(t, dir) })
 	t.Run("model files", func(t *testing.T) { modelFiles(t, dir, rows) })
 }
 
-// TestDeterminism: equal seeds give equal results and weights at any number of
-// threads.
-func TestDeterminism(t *testing.T) {
+// sameWithThreads: equal seeds give equal results and weights at any number of threads.
+func sameWithThreads(t *testing.T, dir string) {
 	if testing.Short() {
-		t.Skip("trains many times; left out with -short")
+		t.Skip("trains a second time; left out with -short")
 	}
-	type outcome struct {
-		Results []run.Row
-		Weights map[string][]byte
+	again := filepath.Join(t.TempDir(), "run")
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
+	runOK(t, again)
+	if d := cmp.Diff(runtest.Results(t, dir), runtest.Results(t, again), cmpopts.EquateNaNs()); d != "" {
+		t.Errorf("results differ:\n%s", d)
 	}
-	var first outcome
-	for i, procs := range []int{1, 3} {
-		old := runtime.GOMAXPROCS(procs)
-		dir := filepath.Join(t.TempDir(), "run")
-		runOK(t, dir, "-protocol", "linear", "-seeds", "1")
-		runtime.GOMAXPROCS(old)
-		o := outcome{runtest.Results(t, dir), weights(t, dir)}
-		if i == 0 {
-			first = o
-			continue
-		}
-		if d := cmp.Diff(first.Results, o.Results, cmpopts.EquateNaNs()); d != "" {
-			t.Errorf("GOMAXPROCS %d: results differ:\n%s", procs, d)
-		}
-		if !maps.EqualFunc(first.Weights, o.Weights, bytes.Equal) {
-			t.Errorf("GOMAXPROCS %d: weights differ", procs)
-		}
+	if !maps.EqualFunc(weights(t, dir), weights(t, again), bytes.Equal) {
+		t.Error("weights differ")
 	}
 }
 

@@ -541,7 +541,7 @@ func TestGoesOn(t *testing.T) {
 // are those that finetune wrote, but for ties that rounding had broken, and that learn what there is to learn.
 func TestFinetune(t *testing.T) {
 	t.Chdir(t.TempDir())
-	write(t, "m.csv", moleculeTable(400))
+	write(t, "m.csv", moleculeTable(240))
 	model, records := encoderFor(t, "m.csv"), readCSV(t, "m.csv")
 	for name, c := range map[string]struct{ flags, header, metric string }{
 		"numbers":             {"-target length,share", "id,length,share", "R²"},
@@ -564,7 +564,7 @@ func TestFinetune(t *testing.T) {
 				p := filepath.Join(out, "p.csv")
 				must(t, fmt.Sprintf("predict -in m.csv -id name -out %s -model %s", p, filepath.Join(out, division{seed: seed}.modelFile())))
 				all, test := readCSV(t, p), readCSV(t, filepath.Join(out, division{seed: seed}.testFile()))
-				if header := csvLine(all[0]); header != c.header || len(all) != 401 || len(test) < 41 {
+				if header := csvLine(all[0]); header != c.header || len(all) != 241 || len(test) < 25 {
 					t.Errorf("columns %s, want %s; %d and %d lines", header, c.header, len(all), len(test))
 				}
 				// A line is predict's, and then the targets as they are in the table.
