@@ -24,61 +24,38 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// common is the flags of a whole experiment with the paper's recipe.
-type common struct {
-	data     cli.Data
-	loss     runtest.Loss
-	recipe   cli.Recipe
-	protocol cli.Protocol
-	engine   cli.Engine
-	out      run.Output
-}
-
-func parse(args ...string) (*common, *bytes.Buffer, error) {
-	c := &common{
-		loss:     runtest.Loss{Methods: []string{"untrained", "graphcl", "infonce", "specmatch"}, Beta: train.Beta{Weight: 1}, Percentile: 80, Tau: 0.2, Kappa: 10},
-		recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 5},
-		protocol: cli.Protocol{Protocols: []string{"rbf"}, Choices: []string{"rbf", "linear"}},
-	}
-	f := cli.NewFlagSet("unsupervised", "Table 1.", "-dataset MUTAG", "-beta auto:0.2")
-	f.Add(&c.data, &c.loss, &c.recipe, &c.protocol, &c.engine, &c.out)
-	var stdout bytes.Buffer
-	err := f.Parse(args, &stdout)
-	return c, &stdout, err
-}
-
 func TestDefaults(t *testing.T) {
-	c, _, err := parse()
+	c, _, err := runtest.ParseExperiment()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"untrained", "graphcl", "infonce", "specmatch"}; !reflect.DeepEqual(c.loss.Methods, want) {
-		t.Errorf("methods %q, want %q", c.loss.Methods, want)
+	if want := []string{"untrained", "graphcl", "infonce", "specmatch"}; !reflect.DeepEqual(c.Loss.Methods, want) {
+		t.Errorf("methods %q, want %q", c.Loss.Methods, want)
 	}
-	if c.engine != (cli.Engine{Backend: "cpu", Precision: tensor.Float32}) {
-		t.Errorf("engine %v", c.engine)
+	if c.Engine != (cli.Engine{Backend: "cpu", Precision: tensor.Float32}) {
+		t.Errorf("engine %v", c.Engine)
 	}
-	if c.data.Datasets != nil || c.recipe.Epochs != 20 || c.loss.Beta.Weight != 1 {
+	if c.Data.Datasets != nil || c.Recipe.Epochs != 20 || c.Loss.Beta.Weight != 1 {
 		t.Errorf("defaults changed: %+v", c)
 	}
 }
 
 func TestValues(t *testing.T) {
-	c, _, err := parse(strings.Fields("-dataset MUTAG,NCI1 -data /d -method infonce,specmatch -beta auto:0.2 -p 50 -tau 0.5 -kappa 5" +
+	c, _, err := runtest.ParseExperiment(strings.Fields("-dataset MUTAG,NCI1 -data /d -method infonce,specmatch -beta auto:0.2 -p 50 -tau 0.5 -kappa 5" +
 		" -epochs 0 -batch 512 -lr 1e-3 -seeds 1 -first-seed 7 -protocol linear,rbf -folds 5 -backend cuda -precision float64 -out o")...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &common{
-		data:     cli.Data{Datasets: []string{"MUTAG", "NCI1"}, Dir: "/d"},
-		loss:     runtest.Loss{Methods: []string{"infonce", "specmatch"}, Beta: train.Beta{Ratio: 0.2}, Percentile: 50, Tau: 0.5, Kappa: 5},
-		recipe:   cli.Recipe{Epochs: 0, Batch: 512, LR: 0.001, Seeds: 1, FirstSeed: 7},
-		protocol: cli.Protocol{Protocols: []string{"linear", "rbf"}, Choices: []string{"rbf", "linear"}, Folds: 5},
-		engine:   cli.Engine{Backend: "cuda", Precision: tensor.Float64},
-		out:      run.Output{Dir: "o", Every: 20 * time.Second},
+	want := &runtest.Experiment{
+		Data:     cli.Data{Datasets: []string{"MUTAG", "NCI1"}, Dir: "/d"},
+		Loss:     runtest.Loss{Methods: []string{"infonce", "specmatch"}, Beta: train.Beta{Ratio: 0.2}, Percentile: 50, Tau: 0.5, Kappa: 5},
+		Recipe:   cli.Recipe{Epochs: 0, Batch: 512, LR: 0.001, Seeds: 1, FirstSeed: 7},
+		Protocol: cli.Protocol{Protocols: []string{"linear", "rbf"}, Choices: []string{"rbf", "linear"}, Folds: 5},
+		Engine:   cli.Engine{Backend: "cuda", Precision: tensor.Float64},
+		Output:   run.Output{Dir: "o", Every: 20 * time.Second},
 	}
 	equal := gocmp.Comparer(func(a, b cli.Data) bool { return slices.Equal(a.Datasets, b.Datasets) && a.Dir == b.Dir })
-	if d := gocmp.Diff(want, c, equal, gocmp.AllowUnexported(common{})); d != "" {
+	if d := gocmp.Diff(want, c, equal); d != "" {
 		t.Error(d)
 	}
 }
@@ -109,7 +86,7 @@ func TestRejected(t *testing.T) {
 		{"out", "", `want a name`},
 	} {
 		t.Run(tt.flag+"="+tt.value, func(t *testing.T) {
-			_, _, err := parse("-"+tt.flag, tt.value)
+			_, _, err := runtest.ParseExperiment("-"+tt.flag, tt.value)
 			var usage *cli.UsageError
 			if !errors.As(err, &usage) {
 				t.Fatalf("got %v, want a UsageError", err)
@@ -125,40 +102,40 @@ func TestRejected(t *testing.T) {
 func TestEnvironment(t *testing.T) {
 	t.Setenv("SPECMATCH_BACKEND", "cuda")
 	t.Setenv("SPECMATCH_PRECISION", "float64")
-	c, _, err := parse()
-	if err != nil || c.engine != (cli.Engine{Backend: "cuda", Precision: tensor.Float64}) {
-		t.Errorf("from the environment: %v, %v", c.engine, err)
+	c, _, err := runtest.ParseExperiment()
+	if err != nil || c.Engine != (cli.Engine{Backend: "cuda", Precision: tensor.Float64}) {
+		t.Errorf("from the environment: %v, %v", c.Engine, err)
 	}
-	c, _, err = parse("-backend", "cpu")
-	if err != nil || c.engine != (cli.Engine{Backend: "cpu", Precision: tensor.Float64}) {
-		t.Errorf("flag above environment: %v, %v", c.engine, err)
+	c, _, err = runtest.ParseExperiment("-backend", "cpu")
+	if err != nil || c.Engine != (cli.Engine{Backend: "cpu", Precision: tensor.Float64}) {
+		t.Errorf("flag above environment: %v, %v", c.Engine, err)
 	}
 
 	t.Setenv("SPECMATCH_BACKEND", "tpu")
-	_, _, err = parse()
+	_, _, err = runtest.ParseExperiment()
 	if want := `invalid value "tpu" for environment variable SPECMATCH_BACKEND: want cpu or cuda; did you mean "cpu"?`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	if _, _, err = parse("-backend", "cpu"); err != nil {
+	if _, _, err = runtest.ParseExperiment("-backend", "cpu"); err != nil {
 		t.Errorf("the flag hides a bad variable, but: %v", err)
 	}
 	t.Setenv("SPECMATCH_BACKEND", "")
-	if c, _, err = parse(); err != nil || c.engine.Backend != "cpu" {
-		t.Errorf("an empty variable is none, but: %v, %v", c.engine, err)
+	if c, _, err = runtest.ParseExperiment(); err != nil || c.Engine.Backend != "cpu" {
+		t.Errorf("an empty variable is none, but: %v, %v", c.Engine, err)
 	}
 }
 
 // TestRoundedProducts: -tf32 names an engine of cuda and -bf16 one of cpu; elsewhere they
 // are refused.
 func TestRoundedProducts(t *testing.T) {
-	c, _, err := parse("-backend", "cuda", "-tf32")
-	if err != nil || c.engine.Name() != "cuda-tf32" {
-		t.Errorf("engine %v, %v", c.engine, err)
+	c, _, err := runtest.ParseExperiment("-backend", "cuda", "-tf32")
+	if err != nil || c.Engine.Name() != "cuda-tf32" {
+		t.Errorf("engine %v, %v", c.Engine, err)
 	}
-	if c, _, err := parse("-bf16"); err != nil || c.engine.Name() != "cpu-bf16" {
-		t.Errorf("engine %v, %v", c.engine, err)
+	if c, _, err := runtest.ParseExperiment("-bf16"); err != nil || c.Engine.Name() != "cpu-bf16" {
+		t.Errorf("engine %v, %v", c.Engine, err)
 	}
-	if _, err := c.engine.Open(); err == nil || slices.Contains(backend.Names(), "cuda") == strings.Contains(err.Error(), "rebuild with -tags cuda") {
+	if _, err := c.Engine.Open(); err == nil || slices.Contains(backend.Names(), "cuda") == strings.Contains(err.Error(), "rebuild with -tags cuda") {
 		t.Errorf("the engine opens with %v", err)
 	}
 	for args, want := range map[string]string{
@@ -168,14 +145,14 @@ func TestRoundedProducts(t *testing.T) {
 		"-bf16 -precision float64":               "-bf16 needs -precision float32",
 	} {
 		var usage *cli.UsageError
-		if _, _, err := parse(strings.Fields(args)...); !errors.As(err, &usage) || err.Error() != want {
+		if _, _, err := runtest.ParseExperiment(strings.Fields(args)...); !errors.As(err, &usage) || err.Error() != want {
 			t.Errorf("%s: %v, want %s", args, err, want)
 		}
 	}
 }
 
 func TestHelp(t *testing.T) {
-	_, stdout, err := parse("-help")
+	_, stdout, err := runtest.ParseExperiment("-help")
 	if !errors.Is(err, flag.ErrHelp) {
 		t.Fatalf("got %v, want flag.ErrHelp", err)
 	}

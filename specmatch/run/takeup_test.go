@@ -14,35 +14,11 @@ import (
 	"testing"
 
 	"github.com/specmatch/specmatch/specmatch/cli"
-	"github.com/specmatch/specmatch/specmatch/run"
 	"github.com/specmatch/specmatch/specmatch/run/runtest"
 	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
-
-// common is the flags of a whole experiment with the paper's recipe.
-type common struct {
-	data     cli.Data
-	loss     runtest.Loss
-	recipe   cli.Recipe
-	protocol cli.Protocol
-	engine   cli.Engine
-	out      run.Output
-}
-
-func parse(args ...string) (*common, *bytes.Buffer, error) {
-	c := &common{
-		loss:     runtest.Loss{Methods: []string{"untrained", "graphcl", "infonce", "specmatch"}, Beta: train.Beta{Weight: 1}, Percentile: 80, Tau: 0.2, Kappa: 10},
-		recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 5},
-		protocol: cli.Protocol{Protocols: []string{"rbf"}, Choices: []string{"rbf", "linear"}},
-	}
-	f := cli.NewFlagSet("unsupervised", "Table 1.", "-dataset MUTAG", "-beta auto:0.2")
-	f.Add(&c.data, &c.loss, &c.recipe, &c.protocol, &c.engine, &c.out)
-	var stdout bytes.Buffer
-	err := f.Parse(args, &stdout)
-	return c, &stdout, err
-}
 
 // started writes the config.json that a run with the flags leaves, and returns its
 // directory.
@@ -64,19 +40,13 @@ func started(t *testing.T, args ...string) string {
 }
 
 // parseSet is parse, with flags of other types too.
-func parseSet(args ...string) (*common, *cli.FlagSet, error) {
-	c := &common{
-		loss:     runtest.Loss{Methods: []string{"untrained", "graphcl", "infonce", "specmatch"}, Beta: train.Beta{Weight: 1}, Percentile: 80, Tau: 0.2, Kappa: 10},
-		recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01, Seeds: 5},
-		protocol: cli.Protocol{Protocols: []string{"rbf"}, Choices: []string{"rbf", "linear"}},
-	}
-	f := cli.NewFlagSet("unsupervised", "Table 1.", "")
-	f.Add(&c.data, &c.loss, &c.recipe, &c.protocol, &c.engine, &c.out)
+func parseSet(args ...string) (*runtest.Experiment, *cli.FlagSet, error) {
+	c, f := runtest.NewExperiment()
 	f.Bool("sum", false, "a switch")
 	betas := []train.Beta{{Weight: 1}}
 	cli.Var(f, &betas, "betas", setting.List(train.ParseBeta), "a list of numbers and words")
 	f.Grows("betas", "protocol")
-	f.Small("without -dataset", func() bool { return len(c.data.Datasets) == 0 }, map[string]string{"epochs": "3", "kappa": "8"})
+	f.Small("without -dataset", func() bool { return len(c.Data.Datasets) == 0 }, map[string]string{"epochs": "3", "kappa": "8"})
 	return c, f, f.Parse(args, io.Discard)
 }
 
@@ -98,11 +68,11 @@ func TestTakeUp(t *testing.T) {
 			t.Errorf("-%s is %s, want %s", name, g, v)
 		}
 	}
-	if c.recipe.LR != 1e-7 || c.engine.Precision != tensor.Float64 || c.loss.Beta.Ratio != 0.2 {
+	if c.Recipe.LR != 1e-7 || c.Engine.Precision != tensor.Float64 || c.Loss.Beta.Ratio != 0.2 {
 		t.Errorf("values %+v", c)
 	}
 	// Without a run, -out says nothing about other flags.
-	if c, _, err := parseSet("-out", t.TempDir(), "-dataset", "MUTAG"); err != nil || c.recipe.Epochs != 20 {
+	if c, _, err := parseSet("-out", t.TempDir(), "-dataset", "MUTAG"); err != nil || c.Recipe.Epochs != 20 {
 		t.Errorf("an empty directory: %+v, %v", c, err)
 	}
 }
@@ -118,8 +88,8 @@ func TestSmall(t *testing.T) {
 		{"", 3, 8}, {"-epochs 20", 20, 8}, {"-dataset MUTAG", 20, 10}, {"-out " + started(t, "-kappa", "10"), 3, 10},
 	} {
 		c, _, err := parseSet(strings.Fields(tt.args)...)
-		if err != nil || c.recipe.Epochs != tt.epochs || c.loss.Kappa != tt.kappa {
-			t.Errorf("%s: %d epochs, κ = %v, %v; want %d and %v", tt.args, c.recipe.Epochs, c.loss.Kappa, err, tt.epochs, tt.kappa)
+		if err != nil || c.Recipe.Epochs != tt.epochs || c.Loss.Kappa != tt.kappa {
+			t.Errorf("%s: %d epochs, κ = %v, %v; want %d and %v", tt.args, c.Recipe.Epochs, c.Loss.Kappa, err, tt.epochs, tt.kappa)
 		}
 	}
 	f := cli.NewFlagSet("x", "X.", "")
@@ -225,12 +195,12 @@ func TestLongValues(t *testing.T) {
 
 func TestManySeeds(t *testing.T) {
 	for _, args := range []string{"-first-seed 9223372036854775807 -seeds 2", "-seeds 1000000", "-seeds 9223372036854775807 -first-seed 1"} {
-		_, _, err := parse(strings.Fields(args)...)
+		_, _, err := runtest.ParseExperiment(strings.Fields(args)...)
 		if flag, _, _ := strings.Cut(args, " "); err == nil || !strings.Contains(err.Error(), flag) {
 			t.Errorf("%s: %v", args, err)
 		}
 	}
-	if c, _, err := parse("-first-seed", fmt.Sprint(9223372036854775807-5)); err != nil || c.recipe.Seeds != 5 {
+	if c, _, err := runtest.ParseExperiment("-first-seed", fmt.Sprint(9223372036854775807-5)); err != nil || c.Recipe.Seeds != 5 {
 		t.Errorf("the last seeds of all: %v", err)
 	}
 }

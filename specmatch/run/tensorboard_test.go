@@ -51,8 +51,8 @@ func TestTensorBoardIsKept(t *testing.T) {
 		{[]string{"-out", started(t), "-tensorboard"}, true},
 	} {
 		got, _, err := parseSet(c.args...)
-		if err != nil || got.out.TensorBoard != c.want {
-			t.Errorf("%q: %v, %v", c.args, got.out.TensorBoard, err)
+		if err != nil || got.Output.TensorBoard != c.want {
+			t.Errorf("%q: %v, %v", c.args, got.Output.TensorBoard, err)
 		}
 	}
 }
