@@ -34,8 +34,10 @@ type Architecture struct {
 	Residual bool `json:"residual,omitempty"`
 	Sum      bool `json:"sum,omitempty"`
 	Center   bool `json:"center,omitempty"`
-	// Eps is [GINConfig.Eps].
-	Eps float64 `json:"eps,omitempty"`
+	// Eps is [GINConfig.Eps]. EdgeLabels and Weights are the [EdgeInput] of a gin.
+	Eps        float64 `json:"eps,omitempty"`
+	EdgeLabels int     `json:"edge_labels,omitempty"`
+	Weights    bool    `json:"edge_weights,omitempty"`
 	// Atoms names the categories of atoms and bonds of a chemgin, see [feature.ByName].
 	Atoms string `json:"atoms,omitempty"`
 	// Dropout is the probability while training, for chemgin and biogin.
@@ -64,6 +66,10 @@ func (a Architecture) Check() error {
 		return fmt.Errorf("gnn: encoder %s with dropout %v", a.Kind, a.Dropout)
 	case !(math.Abs(a.Eps) <= maxSize) || a.Eps != 0 && a.Kind != KindGIN:
 		return fmt.Errorf("gnn: encoder %s with ε = %v", a.Kind, a.Eps)
+	case (a.EdgeLabels != 0 || a.Weights) && a.Kind != KindGIN ||
+		a.EdgeLabels < 0 || a.EdgeLabels > maxSize || a.EdgeLabels > 0 && a.Weights:
+		return fmt.Errorf("gnn: encoder %s with %d labels of edges and weights %v; a gin reads one or the other",
+			a.Kind, a.EdgeLabels, a.Weights)
 	case a.Atoms != "" && a.Kind != KindChemGIN:
 		return fmt.Errorf("gnn: encoder %s with categories %q of atoms", a.Kind, a.Atoms)
 	case a.Readout != "" && (a.Sum || a.Center):
@@ -85,13 +91,17 @@ func (a Architecture) New(be backend.Backend, rng *rand.Rand) (Encoder, error) {
 	}
 	switch a.Kind {
 	case KindGIN:
-		return NewGIN(be, GINConfig{
+		g := NewGIN(be, GINConfig{
 			In:      a.In,
 			Hidden:  a.Hidden,
 			Layers:  a.Layers,
 			Eps:     a.Eps,
 			Readout: a.Readout,
-		}, rng), nil
+		}, rng)
+		if e := (EdgeInput{a.EdgeLabels, a.Weights}); e != (EdgeInput{}) {
+			g.ReadEdges(be, e, rng)
+		}
+		return g, nil
 	case KindResGCN:
 		return NewResGCN(be, ResGCNConfig{
 			In:       a.In,
@@ -126,6 +136,7 @@ func ArchitectureOf(e Encoder) (Architecture, error) {
 	switch e := e.(type) {
 	case *GIN:
 		c := e.Config
+		edges := e.edges()
 		return Architecture{
 			Kind:    KindGIN,
 			In:      c.In,
@@ -133,6 +144,9 @@ func ArchitectureOf(e Encoder) (Architecture, error) {
 			Layers:  c.Layers,
 			Eps:     c.Eps,
 			Readout: c.Readout,
+
+			EdgeLabels: edges.Labels,
+			Weights:    edges.Weights,
 		}, nil
 	case *ResGCN:
 		c := e.Config
@@ -195,7 +209,13 @@ func (a Architecture) Size() (tensors, values int) {
 	norm := func(n int) int { return 4 * n }
 	switch a.Kind {
 	case KindGIN:
-		return 8 * l, linear(a.In, h) + linear(h, h) + (l-1)*2*linear(h, h) + l*norm(h)
+		tensors = 8 * l
+		values = linear(a.In, h) + linear(h, h) + (l-1)*2*linear(h, h) + l*norm(h)
+		if rows := a.edgeRows(); rows > 0 {
+			tensors += l
+			values += rows * (a.In + (l-1)*h)
+		}
+		return tensors, values
 	case KindResGCN:
 		return 15 + 6*l, norm(a.In) + a.In*h + l*(norm(h)+linear(h, h)) + norm(h) + linear(h, h) +
 			norm(h)
@@ -210,6 +230,14 @@ func (a Architecture) Size() (tensors, values int) {
 	default:
 		return 1 + 10*l, NodeFlags*h + l*(linear(EdgeBits, h)+linear(2*h, 2*h)+norm(2*h)+linear(2*h, h))
 	}
+}
+
+// edgeRows returns the rows of the table of the edges in each layer of a gin, 0 without.
+func (a Architecture) edgeRows() int {
+	if a.Weights {
+		return 1
+	}
+	return a.EdgeLabels
 }
 
 // categories returns the categories of a chemgin. The architecture must pass Check.
@@ -230,6 +258,11 @@ func (a Architecture) Accepts(g *graph.Graph) error {
 	width := a.In
 	labels := 0
 	switch a.Kind {
+	case KindGIN:
+		labels = a.EdgeLabels
+		if a.Weights {
+			labels = math.MaxInt32
+		}
 	case KindChemGIN:
 		width = a.categories().NodeWidth()
 		labels = a.categories().EdgeLabels()
@@ -250,10 +283,14 @@ func (a Architecture) Accepts(g *graph.Graph) error {
 			g.X.Width, a.Kind, width)
 	case labels == 0:
 		return nil
-	case !g.X.OneHot():
+	case !g.X.OneHot() && a.Kind != KindGIN:
 		return fmt.Errorf("gnn: node features are a matrix; encoder %s wants categories", a.Kind)
 	case len(g.EdgeLabel) != len(g.Adj):
-		return fmt.Errorf("gnn: edges have no labels; encoder %s wants some", a.Kind)
+		values := "labels"
+		if a.Weights {
+			values = "weights"
+		}
+		return fmt.Errorf("gnn: edges have no %s; encoder %s wants some", values, a.Kind)
 	}
 	for _, l := range g.EdgeLabel {
 		if l < 0 || int(l) >= labels {

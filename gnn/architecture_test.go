@@ -17,6 +17,7 @@ import (
 func TestArchitecture(t *testing.T) {
 	for _, a := range []gnn.Architecture{
 		{Kind: gnn.KindGIN, In: 7, Hidden: 4, Layers: 3}, {Kind: gnn.KindGIN, In: 1, Hidden: 3, Layers: 1, Eps: 1},
+		{Kind: gnn.KindGIN, In: 7, Hidden: 4, Layers: 3, EdgeLabels: 5}, {Kind: gnn.KindGIN, In: 7, Hidden: 4, Layers: 1, Weights: true},
 		{Kind: gnn.KindResGCN, In: 7, Hidden: 4, Layers: 3, Residual: true}, {Kind: gnn.KindResGCN, In: 2, Hidden: 5, Layers: 1},
 		{Kind: gnn.KindChemGIN, Hidden: 4, Layers: 2, Dropout: 0.5}, {Kind: gnn.KindChemGIN, Hidden: 3, Layers: 1, Sum: true},
 		{Kind: gnn.KindBioGIN, Hidden: 4, Layers: 2, Dropout: 0.5, Center: true}, {Kind: gnn.KindBioGIN, Hidden: 3, Layers: 1},
@@ -77,6 +78,8 @@ func TestArchitectureRefuses(t *testing.T) {
 		`readout "all:sum,sum"`:                                                      {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 2, Readout: "all:sum,sum"},
 		`readout "last:median"`:                                                      {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 2, Readout: "last:median"},
 		"resgcn with ε = 1":                                                          {Kind: gnn.KindResGCN, In: 1, Hidden: 1, Layers: 1, Eps: 1},
+		"resgcn with 2 labels of edges":                                              {Kind: gnn.KindResGCN, In: 1, Hidden: 1, Layers: 1, EdgeLabels: 2},
+		"gin with 2 labels of edges and weights true":                                {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 1, EdgeLabels: 2, Weights: true},
 		`gin with categories "rich" of atoms`:                                        {Kind: gnn.KindGIN, In: 1, Hidden: 1, Layers: 1, Atoms: "rich"},
 		`unknown set of atom features "poor" (have: hu, rich)`:                       {Kind: gnn.KindChemGIN, Hidden: 1, Layers: 1, Atoms: "poor"},
 		"chemgin with dropout NaN":                                                   {Kind: gnn.KindChemGIN, Hidden: 1, Layers: 1, Dropout: math.NaN()},

@@ -23,6 +23,11 @@ func ColumnLabels(c graph.EdgeColumns) EdgeLabels {
 	}}
 }
 
+// WeightLabels returns the weights of edges as vectors of width 1; see [graph.WeightLabel].
+func WeightLabels() EdgeLabels {
+	return EdgeLabels{"weights", 1, (*graph.Batch).EdgeWeightSums}
+}
+
 // BitLabels returns the bits of labels as vectors; loop is the label of a self-loop. See
 // [graph.Batch.EdgeBitCounts].
 func BitLabels(bits int, loop int32) EdgeLabels {

@@ -15,8 +15,9 @@ import (
 //
 // where ε is a constant.
 type GINConv struct {
-	MLP *nn.MLP
-	Eps float64
+	MLP   *nn.MLP
+	Eps   float64
+	Edges *EdgeTable // added to x_j; nil adds nothing
 }
 
 // NewGINConv returns a layer in → hidden → out with ε = 0 and the MLP
@@ -33,11 +34,13 @@ func (c *GINConv) Forward(b *Batch, x *autodiff.Var) *autodiff.Var {
 		}
 		x = b.Features()
 	}
-	return c.MLP.Forward(x.SpMM(b.Adj, 1+c.Eps))
+	return c.MLP.Forward(c.Edges.Forward(b, x.SpMM(b.Adj, 1+c.Eps)))
 }
 
-// Parameters returns the parameters of the MLP.
-func (c *GINConv) Parameters() []*autodiff.Param { return c.MLP.Parameters() }
+// Parameters returns the parameters of the MLP and of Edges.
+func (c *GINConv) Parameters() []*autodiff.Param {
+	return append(c.MLP.Parameters(), c.Edges.Parameters()...)
+}
 
 // Buffers returns none.
 func (c *GINConv) Buffers() []*nn.Buffer { return nil }
@@ -86,8 +89,7 @@ func NewGIN(be backend.Backend, c GINConfig, rng *rand.Rand) *GIN {
 	return g
 }
 
-// layers returns the features [N×Hidden] of the nodes after each layer. An engine may offer a
-// faster way to the same, see encoder.go.
+// layers returns the features [N×Hidden] of the nodes after each layer; encoder.go knows faster ways.
 func (g *GIN) layers(b *Batch, mode nn.Mode) (xs []*autodiff.Var) {
 	var x *autodiff.Var
 	for l, conv := range g.Convs {

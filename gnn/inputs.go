@@ -28,8 +28,8 @@ type Inputs struct {
 	edges   *tensor.Tensor // counts of the labels, if wanted
 }
 
-// Reads implements [Encoder]: a GIN reads nothing else.
-func (g *GIN) Reads() Reads { return g.Config.Readout.reads(Reads{}) }
+// Reads implements [Encoder]: a GIN may read labels or weights of edges.
+func (g *GIN) Reads() Reads { return g.Config.Readout.reads(Reads{Edges: g.edges().counts()}) }
 
 // Reads implements [Encoder]: a ResGCN reads the normalised adjacency.
 func (g *ResGCN) Reads() Reads { return g.Config.Readout.reads(Reads{Normalized: true}) }

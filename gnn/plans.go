@@ -33,12 +33,15 @@ type values struct{ *Batch }
 func (v values) Categories() *backend.Indices { return v.categories() }
 
 func (g *GIN) plan(*Batch) plan.Plan {
+	if g.edges() != (EdgeInput{}) {
+		return nil
+	}
 	p := &plan.GIN{
 		Convs: make([]plan.GINConv, len(g.Convs)),
 		Norms: g.Norms,
 	}
 	for l, conv := range g.Convs {
-		p.Convs[l] = plan.GINConv(*conv)
+		p.Convs[l] = plan.GINConv{MLP: conv.MLP, Eps: conv.Eps}
 	}
 	return p
 }

@@ -2,7 +2,9 @@ package dataset
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +19,7 @@ func (d *Dataset) columns() graph.Columns {
 		Names:         d.AttributeNames,
 		DegreeColumns: d.DegreeColumns,
 		Degrees:       d.Degrees,
+		Edges:         d.Edges,
 	}
 	for _, l := range d.NodeLabels {
 		c.Labels = append(c.Labels, graph.LabelValues{Min: l.Min, Width: l.Width, Names: l.Names})
@@ -81,6 +84,9 @@ func (d *Dataset) WithColumns(c graph.Columns) (*Dataset, error) {
 	bad := func(err error) (*Dataset, error) {
 		return nil, fmt.Errorf("dataset: %s: %w", d.Name, err)
 	}
+	if c.Edges != nil && !reflect.DeepEqual(c.Edges, d.Edges) {
+		return bad(errors.New("edges have no labels or weights, or other ones than the model wants"))
+	}
 	if err := c.Match(d.NodeAttributes, len(d.NodeLabels)); err != nil {
 		return bad(err)
 	}
@@ -98,6 +104,7 @@ func (d *Dataset) WithColumns(c graph.Columns) (*Dataset, error) {
 	e.AttributeNames = c.Names
 	e.DegreeColumns = c.DegreeColumns
 	e.Degrees = c.Degrees
+	e.Edges = c.Edges
 	e.FeatureWidth = c.Width()
 	e.Graphs = make([]*graph.Graph, len(d.Graphs))
 	for n, g := range d.Graphs {

@@ -61,6 +61,9 @@ type Dataset struct {
 	// of several columns it is the combination
 	// (v₁·Width₂ + v₂)·Width₃ + v₃ … of the shifted values.
 	EdgeLabels []LabelColumn
+	// Edges are the labels or weights of edges that a model reads. They are nil if edges have neither, and for
+	// sets in TUDataset's format, whose edge labels only kernels read.
+	Edges *graph.EdgeValues
 	// SelfLoops is the number of distinct self-loops that loading removed, and
 	// Duplicates the number of edges that repeated an earlier one.
 	SelfLoops, Duplicates int

@@ -28,6 +28,8 @@ type Columns struct {
 	Labels []LabelValues `json:"labels,omitempty"`
 	// DegreeColumns is the number of columns that [Graph.WithDegrees] adds: 0, or limit+2.
 	DegreeColumns int `json:"degree_columns,omitempty"`
+	// Edges are the labels or the weights of edges, which are no columns of the nodes; nil for neither.
+	Edges *EdgeValues `json:"edges,omitempty"`
 }
 
 // LabelValues are the values of a column of node labels, Min to Min+Width-1. Each has a one-hot
@@ -58,6 +60,11 @@ func (c Columns) Width() int {
 func (c Columns) Check() error {
 	if c.Names != nil && len(c.Names) != c.Attributes {
 		return fmt.Errorf("graph: columns: %d names of %d attributes", len(c.Names), c.Attributes)
+	}
+	if c.Edges != nil {
+		if err := c.Edges.check(); err != nil {
+			return err
+		}
 	}
 	width := c.Attributes
 	for k, l := range c.Labels {
@@ -110,9 +117,14 @@ func (c Columns) Check() error {
 	return nil
 }
 
-// CheckSeen returns an error that names the first node of g with a label among the unseen values.
+// CheckSeen returns an error that names the first node or edge of g with a label among the unseen values.
 // The features of g must have these columns.
 func (c Columns) CheckSeen(g *Graph) error {
+	if c.Edges != nil {
+		if err := c.Edges.checkSeen(g); err != nil {
+			return err
+		}
+	}
 	offset := c.Attributes
 	for _, l := range c.Labels {
 		for _, v := range l.Unseen {

@@ -8,7 +8,7 @@ type EdgeColumns struct {
 	// Widths has the number of categories of every column.
 	Widths []int
 	// SelfLoop has, for every column, the category of the self-loop that a layer
-	// adds to every node.
+	// adds to every node. It is nil if the layer adds none.
 	SelfLoop []int
 }
 
@@ -33,7 +33,12 @@ func (b *Batch) EdgeCounts(c EdgeColumns) []float32 {
 	loop := 0
 	for k, w := range c.Widths {
 		combinations *= w
-		loop = loop*w + c.SelfLoop[k]
+		if c.SelfLoop != nil {
+			loop = loop*w + c.SelfLoop[k]
+		}
+	}
+	if c.SelfLoop == nil {
+		loop = noLoop
 	}
 	return b.countEdges("EdgeCounts", c.Width(), combinations, loop, func(row []float32, label int) {
 		end := len(row)
@@ -59,8 +64,11 @@ func (b *Batch) EdgeBitCounts(bits int, loop int32) []float32 {
 	})
 }
 
+// noLoop is the label of the self-loop of a layer that adds none.
+const noLoop = -1
+
 // countEdges returns a matrix with a row for every node. It calls add with the row for the
-// self-loop and for every edge that ends in the node. Labels are 0 to labels-1.
+// self-loop, unless that is noLoop, and for every edge that ends in the node. Labels are 0 to labels-1.
 func (b *Batch) countEdges(
 	caller string, columns, labels, loop int, add func(row []float32, label int),
 ) []float32 {
@@ -69,7 +77,9 @@ func (b *Batch) countEdges(
 	clear(counts)
 	for i := range b.Nodes() {
 		row := counts[i*columns : (i+1)*columns]
-		add(row, loop)
+		if loop != noLoop {
+			add(row, loop)
+		}
 		for _, label := range b.EdgeLabel[b.Ptr[i]:b.Ptr[i+1]] {
 			if label < -1 || int(label) >= labels {
 				panic(fmt.Sprintf("graph: %s: label %d is outside 0..%d", caller, label, labels-1))

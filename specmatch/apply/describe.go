@@ -94,7 +94,13 @@ func describeColumns(c graph.Columns) string {
 		parts = append(parts, fmt.Sprintf("%d columns of the degree", c.DegreeColumns))
 	}
 	if parts == nil {
-		return "none: every node is alike"
+		parts = []string{"none: every node is alike"}
+	}
+	switch {
+	case c.EdgeLabels() > 0:
+		parts = append(parts, fmt.Sprintf("labels of edges %v", *c.Edges.Labels))
+	case c.EdgeWeights():
+		parts = append(parts, "weights of edges")
 	}
 	return strings.Join(parts, ", ")
 }

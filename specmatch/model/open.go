@@ -51,7 +51,8 @@ type Trained struct {
 // fills a module whose layers have the names of the literature's code and the
 // tensors of PyTorch Geometric's layers:
 //
-//	gin      convs.0.nn.0, convs.0.nn.2, convs.0.eps (GINConv), bns.0
+//	gin      convs.0.nn.0, convs.0.nn.2, convs.0.eps (GINConv), bns.0; with labels or weights of edges,
+//	         convs.0.edge_embedding
 //	resgcn   bn_feat, conv_feat (Linear), bns_conv.0, convs.0 (GCNConv), bns_fc.0, lins.0, bn_hidden
 //	chemgin  x_embedding1, x_embedding2, gnns.0.mlp.0, gnns.0.mlp.2, gnns.0.edge_embedding1, batch_norms.0;
 //	         of the categories rich, x_embedding1 to 9 and edge_embedding1 to 4
@@ -353,7 +354,7 @@ func (m *Trained) Embed(ctx context.Context, graphs []*graph.Graph) (h []float64
 	ws := new(augment.Workspace)
 	add := func(b *graph.Batch, g *graph.Graph) {
 		// the encoder does not read edge labels, and other graphs may lack them
-		if a.In > 0 && g.EdgeLabel != nil {
+		if a.In > 0 && a.EdgeLabels == 0 && !a.Weights && g.EdgeLabel != nil {
 			bare := *g
 			bare.EdgeLabel = nil
 			g = &bare

@@ -134,7 +134,7 @@ var cases = []struct{ command, want string }{
 	{"train -in CASES/hostile/two.graphml -epochs 0 -out x", "something follows </graphml>"},
 
 	{"train -in CASES/graphs/allundir.graphml -epochs 0 -out x", "1 graphs; labels of nodes label\n"},
-	{"train -in CASES/graphs/apoc.graphml -epochs 0 -out x", "1 graphs; labels of nodes labels; not used label, name"},
+	{"train -in CASES/graphs/apoc.graphml -epochs 0 -out x", "1 graphs; labels of nodes labels; labels of edges label; not used name"},
 	{"train -in CASES/graphs/attr0.jsonl -epochs 0 -out x", "node 0 has an empty list of attributes"},
 	{"train -in CASES/graphs/e2.csv -epochs 0 -out x", `"source,target": no column "smiles"`},
 	{"train -in CASES/graphs/hf.jsonl -epochs 0 -out x", `"edge_attr": features of edges are not read`},

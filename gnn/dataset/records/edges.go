@@ -44,10 +44,12 @@ func almostEdges(header []string) string {
 
 // edgeTable reads the rows of one graph after another. Rows of a graph stand
 // together. A row with a source and no target describes a node, with its label and its
-// attributes; nodes come before their edges. Other columns are not read.
+// attributes; nodes come before their edges. Other rows describe edges, perhaps with a label or a weight.
+// Other columns are not read.
 type edgeTable struct {
 	*textfile.Rows
 	graph, source, target, label int             // columns; label is -1 if there is none
+	edgeLabel, weight            int             // columns, or -1
 	fields                       []int           // columns of Options.Fields
 	attributes                   []int           // columns, in the order of the features
 	err                          error           // of the last row, which ends the table
@@ -72,10 +74,12 @@ func (r *reader) openEdges(rows *textfile.Rows) (next func() (*Record, error), e
 		return nil, err
 	}
 	l := &edgeTable{
-		Rows:   rows,
-		label:  slices.Index(rows.Header, "label"),
-		fields: fields,
-		begun:  map[string]bool{},
+		Rows:      rows,
+		label:     slices.Index(rows.Header, "label"),
+		edgeLabel: -1,
+		weight:    -1,
+		fields:    fields,
+		begun:     map[string]bool{},
 	}
 	if slices.Contains(fields, l.label) {
 		l.label = -1
@@ -137,8 +141,14 @@ func (l *edgeTable) assignColumns(r *reader) error {
 		case i == l.label || slices.Contains(l.fields, i) || slices.Contains(l.attributes, i):
 		case named == nil && strings.HasPrefix(name, "attribute"):
 			l.attributes = append(l.attributes, i)
+		case name == "edge_label" && !slices.Contains(r.o.Ignore, name):
+			l.edgeLabel = i
+			r.reading.EdgeLabels = name
+		case (name == "weight" || name == "edge_weight") && l.weight < 0 && !slices.Contains(r.o.Ignore, name):
+			l.weight = i
+			r.reading.EdgeWeights = name
 		default:
-			if err := r.o.refused(name, "label"); err != nil {
+			if err := r.o.refused(name, "label", "edge_label", "edge_weight"); err != nil {
 				return l.BadHeader("", err.Error())
 			}
 			r.reading.Unused = append(r.reading.Unused, name)
@@ -249,6 +259,21 @@ func (l *edgeTable) add(g *rawGraph, number map[string]int) *dataset.SyntaxError
 		edge[k] = i
 	}
 	g.edges = append(g.edges, edge)
+	return l.addEdgeValues(g)
+}
+
+// addEdgeValues adds the label or the weight of the edge of a row.
+func (l *edgeTable) addEdgeValues(g *rawGraph) *dataset.SyntaxError {
+	if l.edgeLabel >= 0 {
+		if err := g.edgeLabels.add(l.Row[l.edgeLabel]); err != nil {
+			return l.Bad(l.edgeLabel, err.Error())
+		}
+	}
+	if l.weight >= 0 {
+		if err := g.addWeight(l.Row[l.weight]); err != nil {
+			return l.Bad(l.weight, err.Error())
+		}
+	}
 	return nil
 }
 
@@ -256,7 +281,7 @@ func (l *edgeTable) add(g *rawGraph, number map[string]int) *dataset.SyntaxError
 func (l *edgeTable) addNode(g *rawGraph) *dataset.SyntaxError {
 	g.nodes++
 	if l.label >= 0 {
-		if err := g.addLabel(l.Row[l.label]); err != nil {
+		if err := g.labels.add(l.Row[l.label]); err != nil {
 			return l.Bad(l.label, err.Error())
 		}
 	}

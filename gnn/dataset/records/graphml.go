@@ -44,6 +44,8 @@ type mlKey struct {
 	hasPreset bool
 	attribute int  // its place among the attributes of nodes, or -1
 	label     bool // whether it is the label of nodes
+	// Whether it is the label or the weight of edges.
+	edgeLabel, edgeWeight bool
 }
 
 // appliesTo reports whether nodes, edges or graphs have the key.
@@ -283,9 +285,10 @@ func (m *graphML) roles() error {
 			used = used || k.label || k.attribute >= 0
 		}
 		if k.domain == "edge" {
-			if err := m.o.refused(k.name); err != nil {
+			if err := m.edgeRole(k); err != nil {
 				return m.bad("%v", err)
 			}
+			used = k.edgeLabel || k.edgeWeight
 		}
 		if !used {
 			unused[k.name] = true
@@ -324,6 +327,21 @@ func (m *graphML) nodeRole(k *mlKey, label string, named []string) error {
 		m.reading.Labels = label
 	default:
 		return m.o.refused(k.name, "label")
+	}
+	return nil
+}
+
+// edgeRole makes a key of edges their label or their weight, if it has that name.
+func (m *graphML) edgeRole(k *mlKey) error {
+	switch ignored := slices.Contains(m.o.Ignore, k.name); {
+	case k.name == "label" && !ignored:
+		k.edgeLabel = true
+		m.reading.EdgeLabels = k.name
+	case k.name == "weight" && !ignored:
+		k.edgeWeight = true
+		m.reading.EdgeWeights = k.name
+	default:
+		return m.o.refused(k.name, "edge_label", "edge_weight")
 	}
 	return nil
 }
@@ -422,6 +440,7 @@ func (m *graphML) part(g *mlGraph, t xml.StartElement) error {
 			g.ends = append(g.ends, [2]string{attribute(t, "source"), attribute(t, "target")})
 			g.size += 2
 		}
+		return m.edge(g)
 	case "hyperedge", "port":
 		g.bad("a %s is not read", t.Name.Local)
 	}
@@ -434,18 +453,25 @@ func (m *graphML) node(g *mlGraph, t xml.StartElement) error {
 	if _, ok := g.number[id]; ok || id == "" {
 		g.bad("the id %q of a node is missing or there twice", id)
 	}
-	values := map[*mlKey]string{}
+	values, err := m.values(g, "node "+id)
+	m.addNode(g, id, values)
+	return err
+}
+
+// values reads the rest of a node or an edge that has begun: its values by their keys.
+func (m *graphML) values(g *mlGraph, item string) (values map[*mlKey]string, err error) {
+	values = map[*mlKey]string{}
 	for _, k := range m.order {
 		if k.hasPreset {
 			values[k] = k.preset
 		}
 	}
-	err := m.inside(func(t xml.StartElement) error {
+	err = m.inside(func(t xml.StartElement) error {
 		k := m.keys[attribute(t, "key")]
 		switch {
 		case t.Name.Local != "data":
 			if t.Name.Local == "graph" || t.Name.Local == "port" {
-				g.bad("node %s has a %s inside, which is not read", id, t.Name.Local)
+				g.bad("%s has a %s inside, which is not read", item, t.Name.Local)
 			}
 			return m.skip()
 		case k == nil:
@@ -456,7 +482,30 @@ func (m *graphML) node(g *mlGraph, t xml.StartElement) error {
 		values[k] = value
 		return err
 	}, func([]byte) {})
-	m.addNode(g, id, values)
+	return values, err
+}
+
+// edge reads the label or the weight of an edge whose ends have been read.
+func (m *graphML) edge(g *mlGraph) error {
+	item := fmt.Sprintf("edge %d", len(g.ends)-1)
+	values, err := m.values(g, item)
+	for _, k := range m.order {
+		if g.err != nil || !k.edgeLabel && !k.edgeWeight {
+			continue
+		}
+		value, ok := values[k]
+		if !ok {
+			g.bad("%s has no %q", item, k.name)
+			continue
+		}
+		add := g.addWeight
+		if k.edgeLabel {
+			add = g.edgeLabels.add
+		}
+		if err := add(value); err != nil {
+			g.bad("%s: %v", item, err)
+		}
+	}
 	return err
 }
 
@@ -476,7 +525,7 @@ func (m *graphML) addNode(g *mlGraph, id string, values map[*mlKey]string) {
 			continue
 		}
 		if k.label {
-			if err := g.addLabel(value); err != nil {
+			if err := g.labels.add(value); err != nil {
 				g.bad("node %s: the label %q: %v", id, value, err)
 			}
 			continue

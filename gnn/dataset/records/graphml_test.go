@@ -125,7 +125,7 @@ func TestGraphMLErrors(t *testing.T) {
 		"<graphml>\n<graph></node></graphml>": ":2: element <graph> closed by </node>",
 		"<graphml>\n<graph>&nbsp;</graph></graphml>":                                                   ":2: invalid character entity",
 		`<?xml version="1.0" encoding="latin1"?><graphml/>`:                                            "the encoding latin1 is not read",
-		`<graphml><key id="w" for="edge" attr.name="weight"/><graph/></graphml>`:                       `"weight": features of edges are not read`,
+		`<graphml><key id="w" for="edge" attr.name="edge_attr"/><graph/></graphml>`:                    `"edge_attr": features of edges are not read`,
 		`<graphml><key id="w" for="node"/><key id="w" for="node"/></graphml>`:                          `the id "w" of a key`,
 		`<graphml><key id="v" for="node" attr.name="x"/><key id="w" attr.name="x"/><graph/></graphml>`: `two keys of nodes are called "x"`,
 		"<graphml><graph/><key id='w'/></graphml>":                                                     "a key behind a graph",

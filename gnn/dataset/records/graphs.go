@@ -3,9 +3,6 @@ package records
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -28,9 +25,10 @@ const noNodes = "the graph has no nodes"
 type rawGraph struct {
 	nodes      int
 	edges      [][2]int
-	labels     []int       // of the nodes, or nil where they have none or texts
-	names      []string    // labels of the nodes that are texts, or nil
+	labels     labelList   // of the nodes
 	attributes [][]float32 // of the nodes, or nil
+	edgeLabels labelList
+	weights    []float32 // of the edges, or nil
 	directed   bool
 }
 
@@ -42,13 +40,17 @@ func (g *rawGraph) check() error {
 	if g.nodes < 1 || g.nodes > maxNodes {
 		return fmt.Errorf("%d nodes; want 1 to %d", g.nodes, maxNodes)
 	}
-	if n := len(g.labels) + len(g.names); g.labeled() && n != g.nodes {
-		return fmt.Errorf("%d labels for %d nodes", n, g.nodes)
+	if err := g.labels.check(g.nodes, "node"); err != nil {
+		return err
 	}
-	for i, v := range g.labels {
-		if v < math.MinInt32 || v > math.MaxInt32 {
-			return fmt.Errorf("node %d has the label %d, which does not fit in 32 bits", i, v)
-		}
+	if err := g.edgeLabels.check(len(g.edges), "edge"); err != nil {
+		return err
+	}
+	switch {
+	case g.weights != nil && len(g.weights) != len(g.edges):
+		return fmt.Errorf("%d weights for %d edges", len(g.weights), len(g.edges))
+	case g.weights != nil && !g.edgeLabels.empty():
+		return errors.New("edges have labels and weights, of which one can be read: -ignore names the other")
 	}
 	if g.attributes != nil && len(g.attributes) != g.nodes {
 		return fmt.Errorf("attributes of %d nodes; there are %d", len(g.attributes), g.nodes)
@@ -68,7 +70,7 @@ func (g *rawGraph) check() error {
 }
 
 // labeled reports whether nodes have labels.
-func (g *rawGraph) labeled() bool { return g.labels != nil || g.names != nil }
+func (g *rawGraph) labeled() bool { return !g.labels.empty() }
 
 func (g *rawGraph) width() int {
 	if g.attributes == nil {
@@ -77,9 +79,23 @@ func (g *rawGraph) width() int {
 	return len(g.attributes[0])
 }
 
-// like reports whether the nodes of g and h have the same kinds of features.
+// kinds says in words which features nodes and edges have.
+func (g *rawGraph) kinds() string {
+	text := fmt.Sprintf("%d attributes and labels (%v)", g.width(), g.labeled())
+	switch {
+	case !g.edgeLabels.empty():
+		text += ", and edges have labels"
+	case g.weights != nil:
+		text += ", and edges have weights"
+	}
+	return text
+}
+
+// like reports whether g and h have the same kinds of features. A graph without edges may have any of theirs.
 func (g *rawGraph) like(h *rawGraph) bool {
-	return g.width() == h.width() && g.labeled() == h.labeled()
+	sameEdges := g.edgeLabels.empty() == h.edgeLabels.empty() && (g.weights == nil) == (h.weights == nil)
+	return g.width() == h.width() && g.labeled() == h.labeled() &&
+		(sameEdges || len(g.edges) == 0 || len(h.edges) == 0)
 }
 
 // build returns the graph with the columns of the options, or else with its own. It stays the
@@ -135,10 +151,10 @@ func (g *rawGraph) with(c graph.Columns) (*graph.Graph, error) {
 	if err := c.Match(g.width(), columns); err != nil {
 		return nil, err
 	}
-	labels := g.labels
+	labels := g.labels.whole
 	if len(c.Labels) > 0 {
 		var err error
-		labels, err = g.labelsIn(c.Labels[0])
+		labels, err = g.labels.in(c.Labels[0], "node")
 		if err != nil {
 			return nil, err
 		}
@@ -156,64 +172,83 @@ func (g *rawGraph) with(c graph.Columns) (*graph.Graph, error) {
 	if err != nil {
 		return nil, trim(err)
 	}
+	if c.Edges != nil {
+		h.EdgeLabel, err = g.labelEntries(h, *c.Edges)
+		if err != nil {
+			return nil, err
+		}
+	}
 	attributes := func(i int) []float32 { return g.attributes[i] }
 	label := func(i, _ int) int { return labels[i] }
 	return c.Apply(h, attributes, label)
 }
 
-// labelsIn returns the values that stand for the labels of the nodes. Where values have names, a number
-// stands for its text; where they have none, a text must be a number.
-func (g *rawGraph) labelsIn(values graph.LabelValues) (labels []int, err error) {
-	if g.names == nil && values.Names == nil {
-		return g.labels, nil
+// labelEntries returns what [graph.Graph.EdgeLabel] has for the entries of the graph that was built.
+func (g *rawGraph) labelEntries(built *graph.Graph, values graph.EdgeValues) ([]int32, error) {
+	labels, err := g.labelsOfEdges(values)
+	if err != nil {
+		return nil, err
 	}
-	labels = make([]int, g.nodes)
-	for i := range labels {
-		text := g.label(i)
-		if values.Names != nil {
-			labels[i], err = values.Value(text)
-		} else if labels[i], err = parseWhole(text); err != nil {
-			err = fmt.Errorf("has the label %q, a text; the model has seen %v", text, values)
+	ofPair := make(map[[2]int]int32, len(g.edges))
+	for k, e := range g.edges {
+		label, repeated := ofPair[e]
+		if repeated && label != labels[k] {
+			return nil, fmt.Errorf("edge %d joins %d and %d once more, with another label or weight", k, e[0], e[1])
 		}
-		if err != nil {
-			return nil, fmt.Errorf("node %d: %w", i, err)
+		ofPair[e] = labels[k]
+		if !g.directed {
+			ofPair[[2]int{e[1], e[0]}] = labels[k]
 		}
+	}
+	entries := make([]int32, 0, len(built.Adj))
+	for i := range built.Nodes() {
+		for _, j := range built.Adj[built.Ptr[i]:built.Ptr[i+1]] {
+			entries = append(entries, ofPair[[2]int{int(j), i}])
+		}
+	}
+	return entries, nil
+}
+
+// labelsOfEdges returns the label of each edge that is listed, counted from the smallest value, or the one that
+// stands for its weight.
+func (g *rawGraph) labelsOfEdges(values graph.EdgeValues) ([]int32, error) {
+	labels := make([]int32, len(g.edges))
+	if len(labels) == 0 {
+		return labels, nil
+	}
+	if values.Weights {
+		if g.weights == nil {
+			return nil, errors.New("edges have no weights, which the model wants")
+		}
+		for k, w := range g.weights {
+			labels[k] = graph.WeightLabel(w)
+		}
+		return labels, nil
+	}
+	if g.edgeLabels.empty() {
+		return nil, errors.New("edges have no labels, which the model wants")
+	}
+	whole, err := g.edgeLabels.in(*values.Labels, "edge")
+	if err != nil {
+		return nil, err
+	}
+	for k, v := range whole {
+		if !values.Labels.Seen(v) {
+			return nil, fmt.Errorf("edge %d has the label %d, which the model has not seen; it has seen %v",
+				k, v, *values.Labels)
+		}
+		labels[k] = int32(v - values.Labels.Min)
 	}
 	return labels, nil
 }
 
-// label returns the label of a node as a text.
-func (g *rawGraph) label(node int) string {
-	if g.names != nil {
-		return g.names[node]
+// addWeight appends the weight of an edge.
+func (g *rawGraph) addWeight(text string) error {
+	v, err := strconv.ParseFloat(strings.TrimSpace(text), 32)
+	if err != nil || v-v != 0 {
+		return fmt.Errorf("%q is not a finite number, the weight of the edge", textfile.Shorten(text))
 	}
-	return strconv.Itoa(g.labels[node])
-}
-
-// addLabel appends the label of the next node: a whole number, which may be written as 4.0, or a text.
-// It refuses empty texts and other numbers, which are measurements.
-func (g *rawGraph) addLabel(text string) error {
-	text = strings.TrimSpace(text)
-	v, err := parseWhole(text)
-	_, notNumber := strconv.ParseFloat(text, 64)
-	if err := textfile.CheckUTF8(text); err != nil {
-		return err
-	}
-	switch {
-	case err == nil && g.names == nil:
-		g.labels = append(g.labels, v)
-	case text == "" || err != nil && notNumber == nil:
-		return errors.New("want a whole number or a text, the node's label")
-	default:
-		for i := range g.labels {
-			g.names = append(g.names, strconv.Itoa(g.labels[i]))
-		}
-		g.labels = nil
-		if err == nil {
-			text = strconv.Itoa(v)
-		}
-		g.names = append(g.names, text)
-	}
+	g.weights = append(g.weights, float32(v))
 	return nil
 }
 
@@ -238,36 +273,26 @@ func trim(err error) error {
 // columnsOf returns the columns that graphs need together, which have the same kinds of features.
 func columnsOf(graphs ...*rawGraph) (graph.Columns, error) {
 	c := graph.Columns{Attributes: graphs[0].width()}
-	switch {
-	case slices.ContainsFunc(graphs, func(g *rawGraph) bool { return g.names != nil }):
-		has := map[string]bool{}
-		for _, g := range graphs {
-			for i := range g.nodes {
-				has[g.label(i)] = true
-			}
-		}
-		c.Labels = []graph.LabelValues{{Width: len(has), Names: slices.Sorted(maps.Keys(has))}}
-		if err := c.Check(); err != nil {
-			return c, trim(err)
-		}
-	case graphs[0].labels != nil:
-		has := map[int]bool{}
-		for _, g := range graphs {
-			for _, v := range g.labels {
-				has[v] = true
-			}
-		}
-		values := slices.Sorted(maps.Keys(has))
-		l := graph.LabelValues{Min: values[0], Width: values[len(values)-1] - values[0] + 1}
-		c.Labels = []graph.LabelValues{l}
-		if err := c.Check(); err != nil {
-			return c, trim(err)
-		}
-		for k, v := range values[1:] {
-			for u := values[k] + 1; u < v; u++ {
-				c.Labels[0].Unseen = append(c.Labels[0].Unseen, u)
-			}
-		}
+	var nodes, edges []*labelList
+	weighted := false
+	for _, g := range graphs {
+		nodes = append(nodes, &g.labels)
+		edges = append(edges, &g.edgeLabels)
+		weighted = weighted || g.weights != nil
+	}
+	labels, err := valuesOf(nodes)
+	if err != nil {
+		return c, err
+	}
+	if labels != nil {
+		c.Labels = []graph.LabelValues{*labels}
+	}
+	labels, err = valuesOf(edges)
+	if err != nil {
+		return c, err
+	}
+	if labels != nil || weighted {
+		c.Edges = &graph.EdgeValues{Labels: labels, Weights: weighted}
 	}
 	return c, nil
 }

@@ -7,14 +7,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/specmatch/specmatch/gnn/dataset/internal/textfile"
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
 // parts are the keys that describe a graph.
-var parts = []string{"nodes", "edges", "labels", "attributes", "directed"}
+var parts = []string{"nodes", "edges", "labels", "attributes", "directed", "edge_labels", "edge_weights"}
 
 // jsonLine is the body of a graph that is a line of JSON.
 type jsonLine string
@@ -58,6 +57,12 @@ func (text jsonLine) build(w *worker, rec *Record) (*graph.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, name := range []string{"edge_labels", "edge_weights"} {
+		if slices.Contains(w.o.Ignore, name) && object[name] != nil {
+			delete(object, name)
+			unused = append(unused, name)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if name == w.o.ID || slices.Contains(w.o.Fields, name) || slices.Contains(parts, name) {
 			continue
@@ -71,7 +76,7 @@ func (text jsonLine) build(w *worker, rec *Record) (*graph.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.notes.note(unused, g.labeled(), g.attributes != nil)
+	w.notes.note(unused, g)
 	return g.build(w, rec)
 }
 
@@ -124,6 +129,7 @@ func decodeGraph(object map[string]json.RawMessage) (*rawGraph, error) {
 		{"edges", "pairs of nodes, as in [[0,1],[1,2]]", &edges},
 		{"attributes", "a list of numbers for each node", &g.attributes},
 		{"directed", "true or false", &g.directed},
+		{"edge_weights", "a number for each edge", &g.weights},
 	} {
 		value, ok := object[part.key]
 		ok = ok && string(value) != "null"
@@ -137,8 +143,11 @@ func decodeGraph(object map[string]json.RawMessage) (*rawGraph, error) {
 			return nil, fmt.Errorf("%q: want %s", part.key, part.want)
 		}
 	}
-	if err := g.decodeLabels(object["labels"]); err != nil {
-		return nil, err
+	if g.labels.decode(object["labels"]) != nil {
+		return nil, errors.New(`"labels": want a whole number or a text for each node`)
+	}
+	if g.edgeLabels.decode(object["edge_labels"]) != nil {
+		return nil, errors.New(`"edge_labels": want a whole number or a text for each edge`)
 	}
 	for _, e := range edges {
 		if len(e) != 2 {
@@ -147,7 +156,7 @@ func decodeGraph(object map[string]json.RawMessage) (*rawGraph, error) {
 		g.edges = append(g.edges, [2]int{e[0], e[1]})
 	}
 	if g.nodes == -1 {
-		g.nodes = max(len(g.labels), len(g.names), len(g.attributes))
+		g.nodes = max(g.labels.len(), len(g.attributes))
 		if g.nodes == 0 {
 			return nil, errors.New(
 				`nothing says how many nodes there are; want "nodes", "labels" or "attributes"`,
@@ -155,35 +164,6 @@ func decodeGraph(object map[string]json.RawMessage) (*rawGraph, error) {
 		}
 	}
 	return g, nil
-}
-
-// decodeLabels takes the labels of the nodes from a list of whole numbers or texts, if there is one.
-func (g *rawGraph) decodeLabels(list json.RawMessage) error {
-	if len(list) == 0 || string(list) == "null" {
-		return nil
-	}
-	if json.Unmarshal(list, &g.labels) == nil && !bytes.Contains(list, []byte("null")) {
-		return nil
-	}
-	g.labels = nil
-	errLabels := errors.New(`"labels": want a whole number or a text for each node`)
-	var labels []json.RawMessage
-	if json.Unmarshal(list, &labels) != nil {
-		return errLabels
-	}
-	for _, label := range labels {
-		text := string(label)
-		switch {
-		case label[0] == '"':
-			json.Unmarshal(label, &text) // which is valid, as part of a valid list
-		case !strings.ContainsAny(text[:1], "-0123456789"):
-			return errLabels
-		}
-		if g.addLabel(text) != nil {
-			return errLabels
-		}
-	}
-	return nil
 }
 
 // fromEdgeIndex replaces the keys of a graph in the layout of Hugging Face's data sets by the parts of

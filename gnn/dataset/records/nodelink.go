@@ -18,7 +18,8 @@ func isNodeLink(object map[string]json.RawMessage) bool {
 
 // nodeLink replaces the keys of a node-link object by the parts of a graph: nodes get numbers in
 // their order. A node may have a "label", a whole number or a text, and "attributes", a list of
-// numbers. Other keys of nodes and edges are not read; they are returned.
+// numbers, and an edge a "label" or a "weight". Other keys of nodes and edges are not read; they are
+// returned.
 func (o *Options) nodeLink(object map[string]json.RawMessage) (unused []string, err error) {
 	var nodes, edges []map[string]json.RawMessage
 	err = json.Unmarshal(object["nodes"], &nodes)
@@ -41,14 +42,16 @@ func (o *Options) nodeLink(object map[string]json.RawMessage) (unused []string, 
 	if err != nil {
 		return nil, err
 	}
-	pairs, err := o.linkEdges(edges, number, unread)
+	pairs, ofEdges, err := o.linkEdges(edges, number, unread)
 	if err != nil {
 		return nil, err
 	}
-	for key, values := range features {
-		if len(values) != len(nodes) {
-			return nil, fmt.Errorf("%d of %d nodes have %q", len(values), len(nodes), key)
-		}
+	if err := errors.Join(
+		checkAll(features, len(nodes), "nodes"), checkAll(ofEdges, len(edges), "edges"),
+	); err != nil {
+		return nil, err
+	}
+	for key := range features {
 		delete(unread, key)
 	}
 	for key := range unread {
@@ -62,17 +65,29 @@ func (o *Options) nodeLink(object map[string]json.RawMessage) (unused []string, 
 	if string(object["graph"]) == "{}" {
 		delete(object, "graph")
 	}
-	replacements := map[string]any{"nodes": len(nodes), "edges": pairs}
-	if features["label"] != nil {
-		replacements["labels"] = features["label"]
-	}
-	if features["attributes"] != nil {
-		replacements["attributes"] = features["attributes"]
-	}
-	for key, value := range replacements {
-		object[key], _ = json.Marshal(value) // of numbers, and of what has been JSON
+	object["nodes"], _ = json.Marshal(len(nodes)) // as all of these, of numbers and of what has been JSON
+	object["edges"], _ = json.Marshal(pairs)
+	for key, values := range map[string][]json.RawMessage{
+		"labels":       features["label"],
+		"attributes":   features["attributes"],
+		"edge_labels":  ofEdges["label"],
+		"edge_weights": ofEdges["weight"],
+	} {
+		if values != nil {
+			object[key], _ = json.Marshal(values)
+		}
 	}
 	return slices.Sorted(maps.Keys(unread)), nil
+}
+
+// checkAll returns an error unless all of the n nodes or edges have each of the features.
+func checkAll(features map[string][]json.RawMessage, n int, items string) error {
+	for key, values := range features {
+		if len(values) != n {
+			return fmt.Errorf("%d of %d %s have %q", len(values), n, items, key)
+		}
+	}
+	return nil
 }
 
 // linkNodes numbers the nodes by their id, and returns their labels and attributes by key. It notes other
@@ -101,27 +116,33 @@ func linkNodes(nodes []map[string]json.RawMessage, unread map[string]bool) (
 	return number, features, nil
 }
 
-// linkEdges returns the edges as pairs of nodes. It notes other keys than their ends in unread.
+// linkEdges returns the edges as pairs of nodes, and their labels and weights by key. It notes other keys
+// in unread.
 func (o *Options) linkEdges(
 	edges []map[string]json.RawMessage, number map[string]int, unread map[string]bool,
-) ([][2]int, error) {
-	pairs := make([][2]int, 0, len(edges))
+) (pairs [][2]int, features map[string][]json.RawMessage, err error) {
+	features = map[string][]json.RawMessage{}
+	pairs = make([][2]int, 0, len(edges))
 	for i, edge := range edges {
 		source, okS := number[string(edge["source"])]
 		target, okT := number[string(edge["target"])]
 		if !okS || !okT {
-			return nil, fmt.Errorf("edge %d, from %s to %s: there is no such node",
+			return nil, nil, fmt.Errorf("edge %d, from %s to %s: there is no such node",
 				i, edge["source"], edge["target"])
 		}
 		pairs = append(pairs, [2]int{source, target})
-		for key := range edge {
-			if key != "source" && key != "target" && key != "key" {
-				if err := o.refused(key); err != nil {
-					return nil, err
+		for key, value := range edge {
+			switch {
+			case key == "source" || key == "target" || key == "key":
+			case (key == "label" || key == "weight") && !slices.Contains(o.Ignore, key):
+				features[key] = append(features[key], value)
+			default:
+				if err := o.refused(key, "edge_label", "edge_weight"); err != nil {
+					return nil, nil, err
 				}
 				unread[key] = true
 			}
 		}
 	}
-	return pairs, nil
+	return pairs, features, nil
 }

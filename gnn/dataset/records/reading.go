@@ -18,6 +18,8 @@ type Reading struct {
 	Fields     []string // the columns or keys of [Options.Fields]
 	Labels     string   // the column or key of the nodes' labels; "" if there is none
 	Attributes []string // the columns of the nodes' attributes, or the key
+	// EdgeLabels and EdgeWeights are the column or key of the edges' labels or weights; "" if there is none.
+	EdgeLabels, EdgeWeights string
 	// Directed is how many graphs in TUDataset's format list an edge in one direction only, and
 	// so are directed.
 	Directed int
@@ -61,15 +63,17 @@ func (r Reading) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// Features returns the part of the line about the features of nodes, which a model keeps; "" for
+// Features returns the part of the line about the features of nodes and edges, which a model keeps; "" for
 // molecules.
 func (r Reading) Features() string {
 	parts := appendRole(
 		appendRole(nil, "labels of nodes", r.Labels), "attributes of nodes", r.Attributes...,
 	)
 	if r.Content == Graphs && parts == nil {
-		return "no features of nodes"
+		parts = []string{"no features of nodes"}
 	}
+	parts = appendRole(parts, "labels of edges", r.EdgeLabels)
+	parts = appendRole(parts, "weights of edges", r.EdgeWeights)
 	return strings.Join(parts, "; ")
 }
 
@@ -106,17 +110,20 @@ func appendRole(parts []string, role string, names ...string) []string {
 // notes collect what workers find out about the keys of their records.
 type notes struct {
 	sync.Mutex
-	unused             map[string]bool
-	labels, attributes bool
+	unused                  map[string]bool
+	labels, attributes      bool
+	edgeLabels, edgeWeights bool
 }
 
-// note adds the keys of a record that are not used, and whether it has labels and attributes.
-func (n *notes) note(unused []string, labels, attributes bool) {
+// note adds the keys of a record that are not used, and the kinds of its graph's features.
+func (n *notes) note(unused []string, g *rawGraph) {
 	const most = 1000
 	n.Lock()
 	defer n.Unlock()
-	n.labels = n.labels || labels
-	n.attributes = n.attributes || attributes
+	n.labels = n.labels || g.labeled()
+	n.attributes = n.attributes || g.attributes != nil
+	n.edgeLabels = n.edgeLabels || !g.edgeLabels.empty()
+	n.edgeWeights = n.edgeWeights || g.weights != nil
 	for _, name := range unused {
 		if len(n.unused) < most {
 			n.unused[name] = true
@@ -133,25 +140,31 @@ func (n *notes) into(r *Reading) {
 	if n.attributes {
 		r.Attributes = []string{"attributes"}
 	}
+	if n.edgeLabels {
+		r.EdgeLabels = "edge_labels"
+	}
+	if n.edgeWeights {
+		r.EdgeWeights = "edge_weights"
+	}
 }
 
 // meant maps the names that other programs have for parts of a graph to the names here. Features of
-// edges, which are not read, are mapped to "".
+// edges that are not read are mapped to "".
 var meant = map[string]string{
-	"weight":          "",
-	"weights":         "",
-	"edge_weight":     "",
-	"edge_weights":    "",
+	"weight":          "edge_weights",
+	"weights":         "edge_weights",
+	"edge_weight":     "edge_weights",
+	"edge_weights":    "edge_weights",
 	"edge_attr":       "",
 	"edge_attrs":      "",
 	"edge_attribute":  "",
 	"edge_attributes": "",
-	"edge_label":      "",
-	"edge_labels":     "",
+	"edge_label":      "edge_labels",
+	"edge_labels":     "edge_labels",
 	"edge_feature":    "",
 	"edge_features":   "",
-	"edge_type":       "",
-	"edge_types":      "",
+	"edge_type":       "edge_labels",
+	"edge_types":      "edge_labels",
 	"label":           "labels",
 	"node_label":      "labels",
 	"node_labels":     "labels",
@@ -200,7 +213,8 @@ func (o *Options) refused(name string, parts ...string) error {
 		return nil
 	case part == "":
 		return fmt.Errorf(
-			"%q: features of edges are not read; the graph is read without them if -ignore names it",
+			"%q: features of edges are not read, but for a label or a weight; "+
+				"the graph is read without them if -ignore names it",
 			name,
 		)
 	}

@@ -8,7 +8,8 @@
 //   - .csv with the columns graph, source and target: one undirected edge a row. Nodes have
 //     any names. A row without a target describes a node, before its edges: its label in the
 //     column label, and its attributes in the columns that Options.Attributes names or whose
-//     names begin with "attribute". The rows of a graph stand together.
+//     names begin with "attribute". Other rows may have a label or a number of the edge, in
+//     the column edge_label or weight. The rows of a graph stand together.
 //   - .smi or .txt: one SMILES a line; a blank and a name may follow.
 //   - .sdf, .sd or .mol: molfiles, V2000 or V3000. Each may have properties and ends with a
 //     line $$$$. The ID and the fields are properties; "_Name" is the title line.
@@ -16,13 +17,14 @@
 //     {"id": "g1", "nodes": 3, "edges": [[0, 1], [1, 2]], "labels": [6, 6, 8], "y": 0.5}.
 //     Nodes are numbered from 0. "edges" are undirected unless "directed" is true. "labels"
 //     are whole numbers or texts, and "attributes" a list of numbers for each node; either
-//     makes "nodes" unnecessary. Other keys may be an ID or targets. Graphs as
+//     makes "nodes" unnecessary. "edge_labels" are whole numbers or texts for the edges, in their
+//     order, and "edge_weights" numbers. Other keys may be an ID or targets. Graphs as
 //     networkx.node_link_data writes them, or in the layout of Hugging Face's data sets
 //     ("edge_index", "num_nodes", "node_feat"), are read as well.
 //   - .graphml: one graph or more, as networkx.write_graphml or Neo4j's apoc.export.graphml
 //     writes one. Nodes may have a key "label" or "labels", a whole number or a text, and
-//     keys that are attributes, named like those of a table of edges. Fields are the keys of
-//     graphs, and "id". Keys stand before the first graph.
+//     keys that are attributes, named like those of a table of edges, and edges a key "label" or
+//     "weight". Fields are the keys of graphs, and "id". Keys stand before the first graph.
 //   - a folder with raw/num-node-list.csv.gz: a set of the Open Graph Benchmark. Fields are
 //     "y", or "y1", "y2" … for several tasks, and "split".
 //   - .zip or another folder: a set in TUDataset's format, with its attributes. Fields are "class",

@@ -128,7 +128,7 @@ func TestRead(t *testing.T) {
 `, Options{}, []string{
 			`1 1 1 [] :1: "attributes": want`, `2 2 2 [] :2: "labels": want`, `3 3 3 [] :3: "edges": want`, `4 4 4 [] :4: nothing says`,
 			`5 5 5 [] :5: there are no "edges"`, `6 6 6 [] :6: a key is there twice`, `7 7 7 [] 1×1 0`, `8 8 8 [] :8: "label" is not read: is it meant to be "labels"?`,
-			`9 9 9 [] :9: "x" is not read: is it meant to be "attributes"?`, `10 10 10 [] :10: "edge_weight": features of edges are not read`,
+			`9 9 9 [] :9: "x" is not read: is it meant to be "attributes"?`, `10 10 10 [] :10: "edge_weight" is not read: is it meant to be "edge_weights"?`,
 			`11 11 11 [] :11: "Labels" is not read`, `12 12 12 [] :12: "edge_index" is not read: is it meant to be "edges"?`, `13 13 13 [] 1×1 0`,
 		}},
 		"node-link": {"g.jsonl", `{"directed":false,"multigraph":false,"graph":{},"nodes":[{"id":"a","label":1},{"id":7,"label":2}],"links":[{"source":7,"target":"a"}],"y":3}
@@ -136,14 +136,14 @@ func TestRead(t *testing.T) {
 {"nodes":[{"id":0},{"id":1,"label":1}],"edges":[]}
 {"nodes":[{"id":0},{"id":0}],"edges":[]}
 {"nodes":[{"id":0}],"edges":[{"source":0,"target":1}]}
-{"nodes":[{"id":0}],"edges":[{"source":0,"target":0,"weight":1}]}
+{"nodes":[{"id":0}],"edges":[{"source":0,"target":0,"weight":1},{"source":0,"target":0}]}
 {"nodes":[{"id":0,"x":1}],"edges":[]}
 {"nodes":[{"id":0}],"edges":[[0,0]]}
 {"nodes":[{"id":0,"label":null}],"links":[]}
 {"nodes":[],"links":[]}
 `, Options{Fields: []string{"y"}, Columns: &graph.Columns{Labels: []graph.LabelValues{{Min: 1, Width: 2}}}}, []string{
 			`1 1 1 ["3"] 2×2 1`, `2 2 2 [""] 3×2 1`, `3 3 3 [""] :3: 1 of 2 nodes have "label"`, `4 4 4 [""] :4: node 1: the id 0 is missing or there twice`,
-			`5 5 5 [""] :5: edge 0, from 0 to 1: there is no such node`, `6 6 6 [""] :6: "weight": features of edges are not read`,
+			`5 5 5 [""] :5: edge 0, from 0 to 1: there is no such node`, `6 6 6 [""] :6: 1 of 2 edges have "weight"`,
 			`7 7 7 [""] :7: "x" is not read`, `8 8 8 [""] :8: nodes are objects with an "id"`, `9 9 9 [""] :9: "labels": want`, `10 10 10 [""] :10: `,
 		}},
 		"keys in use": {"g.jsonl", `{"edges":[],"nodes":1,"label":[1],"x":"a","weight":2}
@@ -381,7 +381,7 @@ func TestReadErrors(t *testing.T) {
 		"molecules wanted": {"i.jsonl", "{}\n", "has graphs, want molecules", Options{Want: Molecules}},
 		"edges and an id":  {"j.csv", "graph,source,target\na,1,2\n", `by its column graph, not "y"`, Options{ID: "y"}},
 		"other names":      {"k1.csv", "graph_id,src,dst\na,1,2\n", `"graph_id, src, dst": a table of edges has the columns graph, source and target by these names`, Options{}},
-		"weights":          {"k2.csv", "graph,source,target,weight\na,1,2,3\n", `"weight": features of edges are not read`, Options{}},
+		"weights":          {"k2.csv", "graph,source,target,weights\na,1,2,3\n", `"weights" is not read: is it meant to be "edge_weight"?`, Options{}},
 		"a misspelt label": {"k3.csv", "graph,source,target,labels\na,1,2,3\n", `"labels" is not read: is it meant to be "label"?`, Options{}},
 		"a leak":           {"k4.csv", "graph,source,target,y\na,1,,3\n", `"y": a target or a column`, Options{Fields: []string{"y"}, Attributes: []string{"y"}}},
 		"graphs' SMILES":   {"k5.jsonl", "{}\n", `has graphs, and so no column of SMILES, such as "s"`, Options{SMILES: "s"}},

@@ -103,7 +103,7 @@ func (text molfile) build(w *worker, rec *Record) (*graph.Graph, error) {
 	for _, f := range w.o.Fields {
 		rec.Fields = append(rec.Fields, properties[f])
 	}
-	w.notes.note(slices.DeleteFunc(names, isUsed), false, false)
+	w.notes.note(slices.DeleteFunc(names, isUsed), new(rawGraph))
 	m, err := w.parser.ParseMolfile(string(text))
 	g, err := w.molecule(rec, m, err)
 	if bad := new(molecule.LineError); errors.As(err, &bad) {

@@ -157,10 +157,13 @@ func TestNeo4j(t *testing.T) {
 <node id="n1" labels=":Film"><data key="labels">:Film</data><data key="name">Alien</data></node>
 <edge id="e0" source="n0" target="n1" label="SAW"><data key="label">SAW</data></edge>
 </graph></graphml>`, Options{})
-	if r := table.Reading.String(); r != "1 graphs; labels of nodes labels; not used label, name" {
+	if r := table.Reading.String(); r != "1 graphs; labels of nodes labels; labels of edges label; not used name" {
 		t.Error(r)
 	}
 	g := table.Set.Graphs[0]
+	if !cmp.Equal(table.Set.Edges, &graph.EdgeValues{Labels: &graph.LabelValues{Width: 1, Names: []string{"SAW"}}}) {
+		t.Errorf("edges %+v", table.Set.Edges)
+	}
 	if !g.Directed || !cmp.Equal(g.X.Category, []int32{1, 0}) || !cmp.Equal(table.Set.NodeLabels[0].Names, []string{":Film", ":Person"}) {
 		t.Errorf("%+v, %+v", g, table.Set.NodeLabels)
 	}

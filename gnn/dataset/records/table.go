@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 )
 
@@ -43,9 +44,7 @@ func ReadAll(ctx context.Context, path string, o Options) (*Table, error) {
 			if !raw.like(raws[0]) {
 				raws = raws[:len(raws)-1]
 				rec.Err = &dataset.SyntaxError{File: path, Line: rec.Line, Reason: fmt.Sprintf(
-					"nodes have %d attributes and labels (%v); those of the first graph "+
-						"%d and labels (%v)",
-					raw.width(), raw.labeled(), raws[0].width(), raws[0].labeled())}
+					"nodes have %s; those of the first graph %s", raw.kinds(), raws[0].kinds())}
 			}
 		}
 		if rec.Err != nil {
@@ -140,15 +139,23 @@ func (t *Table) joinColumns(raws []*rawGraph) error {
 		}
 	}
 	for _, l := range c.Labels {
-		column := dataset.LabelColumn{
-			Min:      l.Min,
-			Width:    l.Width,
-			Distinct: l.Width - len(l.Unseen),
-			Names:    l.Names,
-		}
-		t.Set.NodeLabels = append(t.Set.NodeLabels, column)
+		t.Set.NodeLabels = append(t.Set.NodeLabels, columnOf(l))
+	}
+	t.Set.Edges = c.Edges
+	if c.Edges != nil && c.Edges.Labels != nil {
+		t.Set.EdgeLabels = []dataset.LabelColumn{columnOf(*c.Edges.Labels)}
 	}
 	return nil
+}
+
+// columnOf describes the values of a label.
+func columnOf(l graph.LabelValues) dataset.LabelColumn {
+	return dataset.LabelColumn{
+		Min:      l.Min,
+		Width:    l.Width,
+		Distinct: l.Width - len(l.Unseen),
+		Names:    l.Names,
+	}
 }
 
 // Open reads the data set NAME from dir as [dataset.Open] does, or a file of graphs whose name ends

@@ -82,6 +82,9 @@ func (e *encoder) architecture(features *graph.Columns) gnn.Architecture {
 		In:     features.Width(),
 		Hidden: e.Hidden,
 		Layers: e.Layers,
+
+		EdgeLabels: features.EdgeLabels(),
+		Weights:    features.EdgeWeights(),
 	}
 }
 

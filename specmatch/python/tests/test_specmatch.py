@@ -199,13 +199,15 @@ def test_nothing_of_a_graph_is_dropped_without_a_word():
     assert records.graph(0, networkx(nx.MultiDiGraph, edges=[("b", "a")]))["directed"]
     charged = networkx(nodes=[("a", {"charge": 1})])
     for record, message in (
-        (networkx(weight=2.0), "record 7: the edge attribute 'weight' is not used: .* ignore='weight'"),
+        (networkx(edges=[("a", "b", {"kind": 1})]), "record 7: the edge attribute 'kind' is not used: .* ignore='kind'"),
+        (networkx(weight=2.0), "record 7: 1 of 2 edges have 'weight'"),
         (charged, "record 7: the node attribute 'charge' is not used: call it 'label' or 'attributes'"),
         (networkx(nodes=[("a", {"label": "C"})]), "1 of 3 nodes have 'label'"),
         (networkx(nx.MultiGraph, edges=[("b", "a")]), "record 7: a multigraph joins two nodes by several edges"),
         (networkx(nx.MultiDiGraph, edges=[("a", "b")]), "several edges"),
-        (Data(edge_attr=np.ones((4, 2))), "the edge attribute 'edge_attr' is not used"),
-        (Data(edge_weight=np.ones(4)), "the edge attribute 'edge_weight' is not used"),
+        (Data(edge_attr=np.ones((4, 2))), r"record 7: edge_attr of shape \(4, 2\) and type float64; want one label"),
+        (Data(edge_type=np.ones(4)), "the edge attribute 'edge_type' is not used"),
+        (([[0, 1]], 2, [True]), "record 7: features of edges of shape .* type bool"),
         (Data(pos=np.ones((3, 2))), "the node attribute 'pos' is not used: make it a part of x"),
         (([[0, 1, 0.5]], 2), r"record 7: edges of shape \(1, 3\) and type float64"),
         (([[0.0, 1.0]], 2), "edges of .* type float64"),
@@ -215,11 +217,19 @@ def test_nothing_of_a_graph_is_dropped_without_a_word():
             records.graph(7, record)
     assert records.graph(0, charged, ["charge"]) == records.graph(0, networkx())
     assert records.graph(0, Data(edge_attr=np.ones((4, 2)), pos=np.ones((3, 2))), ["edge_attr", "pos"]) == both
+    assert records.graph(0, Data(edge_attr=np.array([[1], [1], [2], [2]]))) == both | {"edge_labels": [1, 1, 2, 2]}
+    assert records.graph(0, Data(edge_weight=np.full(4, 0.5))) == both | {"edge_weights": [0.5] * 4}
+    assert records.graph(0, ([[0, 1]], 2, ["a"])) == {"edges": [[0, 1]], "nodes": 2, "edge_labels": ["a"]}
+    labelled = networkx(edges=[("a", "b", {"label": "x"}), ("b", "c", {"label": "y"})])
+    assert records.graph(0, labelled)["edge_labels"] == ["x", "y"] and "edge_labels" not in records.graph(0, labelled, ["label"])
+    e = Embedder(method="infonce", epochs=1, **TINY).fit([labelled] * 4)
+    with pytest.raises(SpecmatchError, match="edges have no labels, which the model wants"):
+        e.transform([networkx()])
     # The parameter is that of the program, and texts are labels.
-    graphs = [networkx(nodes=[(n, {"label": l, "charge": 1}) for n, l in zip("abc", labels)], weight=1.0) for labels in ("CCO", "CON", "NNC") * 4]
-    e = Embedder(method="infonce", epochs=1, ignore=["charge", "weight"], **TINY).fit(graphs)
+    graphs = [networkx(nodes=[(n, {"label": l, "charge": 1}) for n, l in zip("abc", labels)], edges=[("a", "b", {"kind": 1})], weight=1.0) for labels in ("CCO", "CON", "NNC") * 4]
+    e = Embedder(method="infonce", epochs=1, ignore=["charge", "weight", "kind"], **TINY).fit(graphs)
     assert specmatch.read_card(e.model_)["features"]["labels"][0]["names"] == ["C", "N", "O"]
-    assert (e.transform(graphs) == e.set_params(ignore="charge,weight").transform(graphs)).all()
+    assert (e.transform(graphs) == e.set_params(ignore="charge,weight,kind").transform(graphs)).all()
     with pytest.raises(ValueError, match="record 0: the node attribute 'charge'"):
         e.set_params(ignore=None).transform(graphs)
     for edges, message in (([[0, 0], [0, 1]], "2 self-loops dropped"), ([[0, 1], [0, 1]], "2 repeated edges dropped")):

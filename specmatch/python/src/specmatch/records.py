@@ -60,18 +60,29 @@ def graph(i: int, record: Any, ignore: Collection[str] = ()) -> dict[str, Any]:
         return from_data(i, record, ignore)
     if hasattr(record, "adjacency"):
         return from_networkx(i, record, ignore)
-    if type(record) not in (tuple, list) or len(record) != 2:
+    if type(record) not in (tuple, list) or len(record) not in (2, 3):
         raise TypeError(f"record {i} is of type {type(record).__name__}; want SMILES, networkx graphs, PyG's Data, "
-                        "or pairs of edges and features")
+                        "or tuples of edges, features and, perhaps, features of edges")
     edges, features = np.asarray(record[0]), np.asarray(record[1])
     if edges.size and (edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu"):
         raise ValueError(f"record {i}: edges of shape {edges.shape} and type {edges.dtype}; "
-                         "want whole numbers [edges×2], without weights")
+                         "want whole numbers [edges×2]")
     name = {0: "nodes", 1: "labels", 2: "attributes"}.get(features.ndim, "")
     if not name or features.ndim < 2 and features.dtype.kind not in "iuU":
         raise ValueError(f"record {i}: features of shape {features.shape} and type {features.dtype}; "
                          "want whole numbers or texts [nodes], numbers [nodes×width], or the number of nodes")
-    return {"edges": edges.reshape(-1, 2).tolist(), name: features.tolist()}
+    keys = {"edges": edges.reshape(-1, 2).tolist(), name: features.tolist()}
+    return keys | edge_values(i, "features of edges", record[2]) if len(record) == 3 else keys
+
+def edge_values(i: int, name: str, given: Any) -> dict[str, Any]:
+    """The key for features of edges: whole numbers or texts are labels, other numbers are weights."""
+    values = np.asarray(given)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1 or values.dtype.kind not in "iufU":
+        raise ValueError(f"record {i}: {name} of shape {values.shape} and type {values.dtype}; "
+                         "want one label or one weight for each edge")
+    return {"edge_weights" if values.dtype.kind == "f" else "edge_labels": values.tolist()}
 
 def refuse(i: int, what: str, names: Iterable[object], remedy: str, ignore: Collection[str]) -> None:
     """Raises an error that names the first of these attributes, unless all are to be ignored."""
@@ -97,22 +108,30 @@ def from_networkx(i: int, record: Any, ignore: Collection[str]) -> dict[str, Any
                 raise ValueError(f"record {i}: {len(values)} of {len(number)} nodes have {key!r}")
     others = (name for _, data in record.nodes(data=True) for name in data if name not in ("label", "attributes"))
     refuse(i, "node", others, "call it 'label' or 'attributes'", ignore)
-    names = (name for _, _, data in record.edges(data=True) for name in data)
-    refuse(i, "edge", names, "features of edges are not read", ignore)
+    for key, name in (("label", "edge_labels"), ("weight", "edge_weights")):
+        values = [np.asarray(data[key]).tolist() for _, _, data in record.edges(data=True) if key in data]
+        if values and key not in ignore:
+            keys[name] = values
+            if len(values) < len(edges):
+                raise ValueError(f"record {i}: {len(values)} of {len(edges)} edges have {key!r}")
+    others = (name for _, _, data in record.edges(data=True) for name in data if name not in ("label", "weight"))
+    refuse(i, "edge", others, "call it 'label' or 'weight'", ignore)
     return keys
 
 def from_data(i: int, record: Any, ignore: Collection[str]) -> dict[str, Any]:
     """The keys of torch_geometric.data.Data."""
     nodes, edges = record.num_nodes, record.edge_index.t().tolist()
-    keys = {"nodes": nodes, "edges": edges, "directed": getattr(record, "is_directed", bool)()}
+    keys: dict[str, Any] = {"nodes": nodes, "edges": edges, "directed": getattr(record, "is_directed", bool)()}
     names: Any = getattr(record, "keys", ())
     for name in cast(Iterable[str], names() if callable(names) else names):
         value = record[name]
         rows = value.shape[0] if getattr(value, "shape", ()) else 0
         if name in ("x", "y", "edge_index", "batch", "ptr") or rows == 0:
             continue
-        if name.startswith("edge_") or rows == len(edges) != nodes:
-            refuse(i, "edge", [name], "features of edges are not read", ignore)
+        if name in ("edge_attr", "edge_weight") and name not in ignore:
+            keys |= edge_values(i, name, value)
+        elif name.startswith("edge_") or rows == len(edges) != nodes:
+            refuse(i, "edge", [name], "call it 'edge_attr' or 'edge_weight'", ignore)
         elif rows == nodes > 1:
             refuse(i, "node", [name], "make it a part of x", ignore)
     return keys if record.x is None else keys | {"attributes": record.x.tolist()}
