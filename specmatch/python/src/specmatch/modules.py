@@ -50,6 +50,8 @@ class Encoder(nn.Module):
         own = {"gin": "all:sum", "resgcn": "", "chemgin": "last:sum" if about.get("sum") else "last:mean"}
         if self.kind not in own:
             raise ValueError(f"an encoder {self.kind} has no module")
+        if about.get("edge_labels") or about.get("edge_weights"):
+            raise ValueError("an encoder that reads labels or weights of edges has no module")
         kinds = {"own": own[self.kind], "auto": "all:sum,mean,max" if self.kind == "chemgin" else own[self.kind]}
         self.readout: str = about.get("readout", kinds[readout]) if readout in kinds else readout
         paths = {name[:i] for name in weights for i, c in enumerate(name) if c == "."}
