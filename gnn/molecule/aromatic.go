@@ -277,6 +277,7 @@ func (v *perceiver) trySet() {
 			bond := &m.Bonds[b]
 			bond.aromatic = true
 			if bond.Type == Single || bond.Type == Double {
+				bond.kekule = bond.Type
 				bond.Type = Aromatic
 			}
 			if !h.aromatic[b] {

@@ -112,7 +112,8 @@ type Bond struct {
 	Conjugated bool
 	InRing     bool
 
-	aromatic bool // written as aromatic, then perceived as aromatic
+	aromatic bool     // written as aromatic, then perceived as aromatic
+	kekule   BondType // of an aromatic bond: its order in a Kekulé structure
 	stereo   bondStereo
 	ref      [2]int32 // the neighbours at Begin and End that stereo refers to
 }
@@ -164,6 +165,7 @@ type Parser struct {
 	molfile   molfileReader
 	perceiver perceiver
 	scaffold  Molecule
+	part      Molecule // of Without
 	canon     canon
 }
 

@@ -70,7 +70,7 @@ func TestBeside(t *testing.T) {
 	for name, model := range map[string]func() (apply.Model, error){
 		"one":  func() (apply.Model, error) { return apply.Predictor(back) },
 		"two":  func() (apply.Model, error) { return apply.Predictor(back, back) },
-		"sure": func() (apply.Model, error) { return apply.Sure(back, 0.8, true) },
+		"sure": func() (apply.Model, error) { return apply.Sure(0.8, true, back) },
 	} {
 		predictor, err := model()
 		if err != nil {

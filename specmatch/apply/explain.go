@@ -3,51 +3,195 @@ package apply
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
+	"sync"
+	"sync/atomic"
 
+	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch/model"
 )
 
-// Explanation says what each node of a record contributes to its predictions. It is a line of JSON.
+// Explanation says what each node of a record contributes to its predictions; see [model.Contributions].
+// It is a line of JSON. The keys of its maps are the columns of the predictions.
 type Explanation struct {
 	ID     string `json:"id"`
 	SMILES string `json:"smiles,omitempty"` // of a molecule, as in the file
-	// Nodes has a value of [model.Trained.Explain] for each output, by its column, and each node of the
-	// graph. The nodes of a molecule are its atoms in the order of the SMILES, without hydrogens.
+	// Nodes has a value for each node of the graph. The nodes of a molecule are its atoms in the order of
+	// the SMILES, without hydrogens.
 	Nodes map[string][]float64 `json:"nodes"`
+	// prediction = mean + Σ nodes + rest. Models of earlier versions have no mean.
+	Prediction map[string]float64 `json:"prediction"`
+	Mean       map[string]float64 `json:"mean,omitempty"`
+	Rest       map[string]float64 `json:"rest,omitempty"`
+}
+
+// Explainer explains the mean prediction of models that are alike. It is for one goroutine.
+type Explainer struct {
+	models []*model.Trained
+	// For molecules:
+	categories *feature.Set
+	parser     molecule.Parser
+	vector     func(*molecule.Molecule) []float32 // nil without features
+}
+
+// NewExplainer returns an explainer of some models with a head.
+func NewExplainer(models ...*model.Trained) (*Explainer, error) {
+	if len(models) == 0 || models[0].Card.Head == nil {
+		return nil, errors.New("apply: there is no model with a head to explain")
+	}
+	if _, err := models[0].Sum(); err != nil { // this completes the card
+		return nil, err
+	}
+	reads, err := Reads(models[0].Card)
+	if err != nil {
+		return nil, err
+	}
+	e := new(Explainer)
+	e.categories, err = feature.ByName(reads.Atoms)
+	if reads.Vector != nil {
+		e.vector = reads.Vector()
+	}
+	for _, m := range models {
+		e.models = append(e.models, withCache(m, len(models)))
+	}
+	return e, err
+}
+
+// Explain explains the predictions for a graph. If it is of a molecule, mol, atoms are removed from the
+// molecule, so that the features of the rest are its own. Otherwise mol is nil.
+//
+// An atom with neighbours that have no other neighbour, such as the carbon of CF3, is removed twice: from
+// the molecule, and from what is left without these neighbours. The mean of both drops keeps a model's
+// opinion of small molecules such as HF from counting as the atom's.
+func (e *Explainer) Explain(
+	ctx context.Context, g *graph.Graph, mol *molecule.Molecule,
+) (model.Contributions, error) {
+	removals := model.WithoutNodes(g)
+	for v := range removals {
+		if mol == nil {
+			break
+		}
+		if part := e.without(mol, v); part != nil {
+			removals[v][0].After = part
+		}
+		leaves := leavesOf(g, v)
+		if len(leaves) == 0 {
+			continue
+		}
+		before := e.without(mol, leaves...)
+		after := e.without(mol, append(leaves, v)...)
+		if before != nil && after != nil {
+			removals[v] = append(removals[v], model.Removal{Before: before, After: after})
+		}
+	}
+	return model.Explain(ctx, e.models, g, removals)
+}
+
+// leavesOf returns the neighbours of a node that have no other neighbour.
+func leavesOf(g *graph.Graph, v int) (leaves []int) {
+	for _, j := range g.Neighbors(v) {
+		if len(g.Neighbors(int(j))) == 1 {
+			leaves = append(leaves, int(j))
+		}
+	}
+	return leaves
+}
+
+// without returns the graph of a molecule without some atoms, or nil if perception refuses the rest.
+func (e *Explainer) without(mol *molecule.Molecule, atoms ...int) *graph.Graph {
+	part, err := e.parser.Without(mol, atoms...)
+	if err != nil {
+		return nil
+	}
+	g, err := part.GraphOf(e.categories)
+	if err != nil {
+		return nil
+	}
+	if e.vector != nil {
+		g.Globals = e.vector(part)
+	}
+	return g
 }
 
 // Explain writes an [Explanation] as a line for each record that can be used and whose values are
-// finite. It takes a prediction for each node, but does not compute the rows of j.Model.
-func (j Job) Explain(ctx context.Context, m *model.Trained, w io.Writer) error {
+// finite. The explainers work at the same time. Explain takes a prediction for each node, but does not
+// compute the rows of j.Model.
+func (j Job) Explain(ctx context.Context, w io.Writer, explainers ...*Explainer) error {
 	encoder := json.NewEncoder(w)
-	columns := m.Card.Head.Columns()
 	j.Model.Columns = nil
 	j.Model.Rows = func(context.Context, []*graph.Graph) ([]float64, error) {
 		return nil, nil
 	}
+	j.Records.Molecules = true
 	return j.Stream(ctx, func(b Batch) error {
-		for _, r := range b.Records {
-			if r.Err != nil {
-				continue
-			}
-			values, err := m.Explain(ctx, r.Graph)
-			if err != nil {
-				return err
-			}
-			if nonFinite(values) >= 0 {
-				continue // the predictions are not finite, either
-			}
-			line := Explanation{ID: r.ID, SMILES: r.SMILES, Nodes: map[string][]float64{}}
-			for i, v := range values {
-				name := columns[i%len(columns)]
-				line.Nodes[name] = append(line.Nodes[name], float64(float32(v)))
-			}
-			if err := encoder.Encode(line); err != nil {
-				return err
+		explanations, err := explainAll(ctx, b.Records, explainers)
+		for _, x := range explanations {
+			if err == nil && x != nil {
+				err = encoder.Encode(x)
 			}
 		}
-		return nil
+		return err
 	})
+}
+
+// explainAll explains some records; nil stands for those that cannot be.
+func explainAll(
+	ctx context.Context, batch []*records.Record, explainers []*Explainer,
+) ([]*Explanation, error) {
+	explanations := make([]*Explanation, len(batch))
+	errs := make([]error, len(explainers))
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for k, e := range explainers {
+		wg.Go(func() {
+			for errs[k] == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(batch) {
+					return
+				}
+				explanations[i], errs[k] = e.record(ctx, batch[i])
+			}
+		})
+	}
+	wg.Wait()
+	return explanations, errors.Join(errs...)
+}
+
+// record explains a record; nil if it cannot be used, or if its values are not finite.
+func (e *Explainer) record(ctx context.Context, r *records.Record) (*Explanation, error) {
+	if r.Err != nil {
+		return nil, nil
+	}
+	c, err := e.Explain(ctx, r.Graph, r.Molecule)
+	if err != nil {
+		return nil, err
+	}
+	if nonFinite(c.Nodes) >= 0 || nonFinite(c.Prediction) >= 0 { // the predictions are not finite, either
+		return nil, nil
+	}
+	columns := e.models[0].Card.Head.Columns()
+	named := func(values []float64) map[string]float64 {
+		byName := map[string]float64{}
+		for k, v := range values {
+			byName[columns[k]] = float64(float32(v))
+		}
+		return byName
+	}
+	line := &Explanation{
+		ID:         r.ID,
+		SMILES:     r.SMILES,
+		Nodes:      map[string][]float64{},
+		Prediction: named(c.Prediction),
+		Mean:       named(c.Mean),
+		Rest:       named(c.Rest),
+	}
+	for i, v := range c.Nodes {
+		name := columns[i%len(columns)]
+		line.Nodes[name] = append(line.Nodes[name], float64(float32(v)))
+	}
+	return line, nil
 }

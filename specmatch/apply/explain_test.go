@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -12,8 +13,10 @@ import (
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
+	"github.com/specmatch/specmatch/gnn/molecule"
 	"github.com/specmatch/specmatch/specmatch/apply"
 	"github.com/specmatch/specmatch/specmatch/finetune"
+	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -81,7 +84,11 @@ func TestExplain(t *testing.T) {
 	}
 	o.Input = strings.NewReader(text)
 	var lines bytes.Buffer
-	if err := (apply.Job{Path: "m.csv", Records: o, Model: predictor}).Explain(t.Context(), m, &lines); err != nil {
+	explainer, err := apply.NewExplainer(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (apply.Job{Path: "m.csv", Records: o, Model: predictor}).Explain(t.Context(), &lines, explainer); err != nil {
 		t.Fatal(err)
 	}
 	var all []apply.Explanation
@@ -117,6 +124,77 @@ func TestExplain(t *testing.T) {
 	t.Logf("in %d of %d molecules with a nitrile its two atoms come first", first, with)
 	if with < 90 || float64(first) < 0.9*float64(with) {
 		t.Errorf("in %d of %d molecules with a nitrile its two atoms come first", first, with)
+	}
+}
+
+// TestExplainFeatures: what a linear model of features says of an atom is part of its contribution. The
+// target is the number of fluorine atoms, of which the encoder is told nothing in its two epochs.
+func TestExplainFeatures(t *testing.T) {
+	text, _ := nitriles(400)
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for i, line := range lines[1:] {
+		columns := strings.Split(line, ",")
+		lines[i+1] = fmt.Sprintf("%s,%s,%d", columns[0], columns[1], strings.Count(columns[1], "F"))
+	}
+	text = strings.Join(lines, "\n")
+	features, err := apply.ParseFeatures([]string{"descriptors", "morgan:0:256"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := finetune.Task{Targets: []string{"y"}, Kind: model.Regression}
+	o := records.Options{ID: "name", Input: strings.NewReader(text)}
+	task.Beside, o.Vector, err = apply.Numbers(features)
+	if err != nil {
+		t.Fatal(err)
+	}
+	task.Beside.Hidden = 4
+	task.Beside.Linear = true
+	x, err := finetune.Read(t.Context(), "m.csv", task, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	split, err := x.Divide(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := x.NewModel(cpu.New(tensor.Float32), gnn.Architecture{Kind: gnn.KindChemGIN, Hidden: 8, Layers: 2}, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := finetune.New(m, x.Data(split), finetune.Options{Batch: 32, Rate: 0.001, Patience: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Fit(t.Context(), train.Options{Epochs: 2}, nil); err != nil {
+		t.Fatal(err)
+	}
+	explainer, err := apply.NewExplainer(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	share := []float64{0}
+	m.Head.W.Backend().Download(share, m.Beside.Linear.Share.Value)
+	n, sum := 0, 0.0
+	for _, i := range split.Test {
+		mol, err := molecule.Parse(x.Records[i].SMILES)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := explainer.Explain(t.Context(), x.Set.Graphs[i], mol)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for v, a := range mol.Atoms {
+			if a.Z == 9 {
+				n++
+				sum += c.Nodes[v]
+			}
+		}
+	}
+	mean := sum / float64(n)
+	t.Logf("a fluorine contributes %.3f at a share %.2f of the linear model", mean, share[0])
+	if n < 10 || share[0] < 0.5 || math.Abs(mean-share[0]) > 0.15 {
+		t.Errorf("%d fluorines contribute %.3f, where the linear model has the share %.2f", n, mean, share[0])
 	}
 }
 

@@ -164,7 +164,11 @@ func Predictor(models ...*model.Trained) (Model, error) {
 // Alike reports whether two models with a head read the same records and predict the same things.
 func Alike(a, b model.Card) bool {
 	x, y := *a.Head, *b.Head
-	x.Mean, x.Std, y.Mean, y.Std = nil, nil, nil, nil // of the records that each was fitted to
+	for _, h := range []*model.Head{&x, &y} { // what depends on the records that each was fitted to
+		h.Mean = nil
+		h.Std = nil
+		h.Prior = nil
+	}
 	return cmp.Equal(x, y) && cmp.Equal(a.Features, b.Features) && cmp.Equal(a.Beside, b.Beside) &&
 		a.Standard == b.Standard && a.Encoder.Kind == b.Encoder.Kind &&
 		a.Encoder.Atoms == b.Encoder.Atoms
@@ -183,10 +187,19 @@ func (e ensemble) predict(ctx context.Context, graphs []*graph.Graph) ([]float64
 		}
 		predictions = append(predictions, y)
 	}
+	return e.summarise(predictions), nil
+}
+
+// summarise returns the mean of the predictions of each model and, for several, then their standard
+// deviation.
+func (e ensemble) summarise(predictions [][]float64) []float64 {
+	if len(e) == 1 {
+		return predictions[0]
+	}
 	outputs := e[0].Card.Head.Outputs
-	rows := make([]float64, 2*outputs*len(graphs))
+	rows := make([]float64, 2*len(predictions[0]))
 	count := float64(len(e))
-	for i := range outputs * len(graphs) {
+	for i := range predictions[0] {
 		mean := 0.0
 		for _, y := range predictions {
 			mean += y[i] / count
@@ -199,5 +212,5 @@ func (e ensemble) predict(ctx context.Context, graphs []*graph.Graph) ([]float64
 		row[i%outputs] = mean
 		row[outputs+i%outputs] = math.Sqrt(squares)
 	}
-	return rows, nil
+	return rows
 }

@@ -3,32 +3,68 @@ package apply
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch/model"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // Sure returns a model of predictions like that of [Predictor], with columns that say how far to
 // trust them: the intervals or sets of a level ([model.Head.Sets]), unless it is 0, and the
-// distance to the training records ([model.Calibration.Distances]). It is an error if the model is
-// not calibrated for the level.
-func Sure(m *model.Trained, level float64, distance bool) (Model, error) {
-	c := m.Card.Calibration
-	if m.Card.Head == nil || c == nil {
-		return Model{}, errors.New("apply: the model is not calibrated; models that finetune writes are")
+// distance to the training records ([model.Calibration.Distances]), for several models the mean of
+// their distances. It is an error if a model is not calibrated for the level.
+func Sure(level float64, distance bool, models ...*model.Trained) (Model, error) {
+	x, err := Predictor(models...)
+	if err != nil || level == 0 && !distance {
+		return x, err
 	}
-	h := *m.Card.Head
-	names, _, err := sets(h, c, level, nil)
-	if err != nil {
-		return Model{}, err
+	s := &sure{
+		level:    level,
+		distance: distance,
+		head:     *models[0].Card.Head,
+		width:    len(x.Columns),
 	}
-	columns := append(h.Columns(), names...)
+	for _, m := range models {
+		if m.Card.Calibration == nil {
+			return Model{}, errors.New("apply: the model is not calibrated; models that finetune writes are")
+		}
+		s.calibrations = append(s.calibrations, m.Card.Calibration)
+		s.ensemble = append(s.ensemble, withCache(m, len(models)))
+	}
+	if level > 0 {
+		s.names, _, err = s.head.Sets(level, nil, s.calibrations...)
+		if err != nil {
+			return Model{}, err
+		}
+	}
+	x.Columns = append(x.Columns, s.names...)
 	if distance {
-		columns = append(columns, "distance")
+		x.Columns = append(x.Columns, "distance")
 	}
-	cached := withCache(m, 1)
-	rows := func(ctx context.Context, graphs []*graph.Graph) (values []float64, err error) {
-		embeddings, err := cached.Embed(ctx, graphs)
+	x.Columns = files.Distinct("id", x.Columns...)[1:]
+	x.Rows = s.rows
+	x.Key += fmt.Sprintf("level %g, distance %t ", level, distance)
+	return x, nil
+}
+
+// sure is an ensemble, maybe of one model, with what its predictions are worth.
+type sure struct {
+	ensemble
+	calibrations []*model.Calibration
+	head         model.Head
+	level        float64
+	distance     bool
+	width        int      // of the predictions and their standard deviations
+	names        []string // of the columns of intervals or sets
+}
+
+// rows returns the rows of [Sure].
+func (s *sure) rows(ctx context.Context, graphs []*graph.Graph) (values []float64, err error) {
+	var members [][]float64
+	distances := make([]float64, len(graphs))
+	for k, m := range s.ensemble {
+		embeddings, err := m.Embed(ctx, graphs)
 		if err != nil {
 			return nil, err
 		}
@@ -36,30 +72,31 @@ func Sure(m *model.Trained, level float64, distance bool) (Model, error) {
 		if err != nil {
 			return nil, err
 		}
-		_, ends, err := sets(h, c, level, predictions)
+		members = append(members, predictions)
+		if s.distance {
+			for i, d := range s.calibrations[k].Distances(embeddings) {
+				distances[i] += d / float64(len(s.ensemble))
+			}
+		}
+	}
+	predictions := s.summarise(members)
+	var means []float64
+	for i := range graphs {
+		means = append(means, predictions[i*s.width:i*s.width+s.head.Outputs]...)
+	}
+	var ends []float64
+	if s.level > 0 {
+		_, ends, err = s.head.Sets(s.level, means, s.calibrations...)
 		if err != nil {
 			return nil, err
 		}
-		var distances []float64
-		if distance {
-			distances = c.Distances(embeddings)
-		}
-		for i := range graphs {
-			values = append(values, predictions[i*h.Outputs:(i+1)*h.Outputs]...)
-			values = append(values, ends[i*len(names):(i+1)*len(names)]...)
-			if distance {
-				values = append(values, distances[i])
-			}
-		}
-		return values, nil
 	}
-	return newModel(Model{Columns: columns, Rows: rows}, m)
-}
-
-// sets is [model.Head.Sets]; there are none at level 0.
-func sets(h model.Head, c *model.Calibration, level float64, p []float64) ([]string, []float64, error) {
-	if level == 0 {
-		return nil, nil, nil
+	for i := range graphs {
+		values = append(values, predictions[i*s.width:(i+1)*s.width]...)
+		values = append(values, ends[i*len(s.names):(i+1)*len(s.names)]...)
+		if s.distance {
+			values = append(values, distances[i])
+		}
 	}
-	return h.Sets(c, level, p)
+	return values, nil
 }

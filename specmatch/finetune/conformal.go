@@ -61,7 +61,7 @@ type Coverage struct{ Percent, Size float64 }
 // Coverage returns the coverage of each task at a level; it is zero for a task without targets. It
 // is an error if the model is not calibrated for the level.
 func (p Predictions) Coverage(c *model.Calibration, level float64) ([]Coverage, error) {
-	_, rows, err := p.head.Sets(c, level, p.values)
+	_, rows, err := p.head.Sets(level, p.values, c)
 	if err != nil {
 		return nil, err
 	}

@@ -92,6 +92,8 @@ func New(m *model.Trained, d Data, o Options) (l *Learner, err error) {
 	h := m.Card.Head
 	if h.Kind == model.Regression {
 		h.Mean, h.Std = d.moments(*h, d.Train)
+	} else {
+		h.Prior = d.prior(*h, o.Balanced)
 	}
 	if m.Beside != nil {
 		m.Beside.Fit(d.Graphs, d.Train)

@@ -131,6 +131,22 @@ func (d Data) Baseline(h model.Head, samples []int) []float64 {
 	return frequencies
 }
 
+// prior returns the frequencies of [model.Head.Prior].
+func (d Data) prior(h model.Head, balanced bool) []float64 {
+	frequencies := d.Baseline(h, d.Train)
+	for k, p := range frequencies {
+		switch {
+		case balanced && h.Kind == model.Classes:
+			frequencies[k] = 1 / float64(h.Outputs)
+		case balanced || math.IsNaN(p): // NaN for a task without a label
+			frequencies[k] = 0.5
+		default:
+			frequencies[k] = min(p, 1)
+		}
+	}
+	return frequencies
+}
+
 // ClassNames returns the names of the rows of a [Confusion] matrix; there are none for regression.
 func ClassNames(h model.Head) []string {
 	switch h.Kind {

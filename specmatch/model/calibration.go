@@ -124,16 +124,24 @@ func (c *Calibration) Quantile(task int, level float64) (float64, error) {
 // row-major with the names of the columns: the ends of an interval, NAME_low and NAME_high, in the
 // unit of the targets; or 1 for each class, or answer of a binary task, that is in the set, and 0
 // for the others.
-func (h Head) Sets(c *Calibration, level float64, predicted []float64) (columns []string, rows []float64, err error) {
+//
+// Predictions may be the mean of several models. A score may then be as large as the mean of what their
+// calibrations allow, which is more than enough as far as the mean is the better predictor.
+func (h Head) Sets(
+	level float64, predicted []float64, calibrations ...*Calibration,
+) (columns []string, rows []float64, err error) {
 	tasks := h.Outputs
 	if h.Kind == Classes {
 		tasks = 1
 	}
 	limits := make([]float64, tasks)
 	for t := range limits {
-		limits[t], err = c.Quantile(t, level)
-		if err != nil {
-			return nil, nil, err
+		for _, c := range calibrations {
+			limit, err := c.Quantile(t, level)
+			if err != nil {
+				return nil, nil, err
+			}
+			limits[t] += limit / float64(len(calibrations))
 		}
 	}
 	endings := map[Kind][]string{

@@ -72,7 +72,7 @@ func TestSets(t *testing.T) {
 		{model.Head{Kind: model.Binary, Outputs: 1}, [][]float64{scores}, []float64{0.4, 0.5, 0.9}, "task_0_no_in task_0_yes_in", []float64{1, 0, 1, 1, 0, 1}},
 		{model.Head{Kind: model.Classes, Outputs: 3}, [][]float64{scores}, []float64{0.5, 0.5, 0, 0.4, 0.3, 0.3}, "class_0_in class_1_in class_2_in", []float64{1, 1, 0, 0, 0, 0}},
 	} {
-		columns, rows, err := c.h.Sets(model.NewCalibration(c.scores, []float64{0}, nil, 1), 0.5, c.p)
+		columns, rows, err := c.h.Sets(0.5, c.p, model.NewCalibration(c.scores, []float64{0}, nil, 1))
 		if err != nil || strings.Join(columns, " ") != c.columns || len(rows) != len(c.want) {
 			t.Fatal(columns, rows, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
@@ -34,6 +35,9 @@ type Head struct {
 	// Mean + Std·output. Package finetune sets them.
 	Mean []float64 `json:"mean,omitempty"`
 	Std  []float64 `json:"std,omitempty"`
+	// Prior are the frequencies of 1 in each binary task, or of the classes, in the training set; those of
+	// balanced ones if the loss is balanced. Package finetune sets them; earlier versions did not.
+	Prior []float64 `json:"prior,omitempty"`
 	// Scales are the scales of the tasks of a regression; none stands for the unit of the targets.
 	Scales []Scale `json:"scales,omitempty"`
 }
@@ -59,6 +63,11 @@ func (h Head) Check() error {
 	case len(h.Scales) > 0 && (h.Kind != Regression || len(h.Scales) != h.Outputs):
 		return fmt.Errorf("specmatch: %d scales for %d outputs of kind %s",
 			len(h.Scales), h.Outputs, h.Kind)
+	}
+	outside := func(p float64) bool { return !(p >= 0 && p <= 1) }
+	if len(h.Prior) > 0 && (h.Kind == Regression || len(h.Prior) != h.Outputs) ||
+		slices.ContainsFunc(h.Prior, outside) {
+		return fmt.Errorf("specmatch: prior frequencies %v for %d outputs of kind %s", h.Prior, h.Outputs, h.Kind)
 	}
 	for _, s := range h.Scales {
 		if err := s.Check(); err != nil {

@@ -130,7 +130,7 @@ func TestScaledHead(t *testing.T) {
 		}
 	}
 	c := &model.Calibration{Scores: [][]float32{{float32(math.Log(4))}, {1}}, Count: []int{1, 1}}
-	_, ends, err := h.Sets(c, 0.5, []float64{8, 50})
+	_, ends, err := h.Sets(0.5, []float64{8, 50}, c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,6 +55,9 @@ func (w *worker) molecule(rec *Record, m *molecule.Molecule, err error) (*graph.
 	if w.vector != nil {
 		g.Globals = w.vector(m)
 	}
+	if w.o.Molecules {
+		rec.Molecule = m.Clone()
+	}
 	if w.o.Scaffolds || w.o.Identities {
 		for i := range m.Atoms {
 			m.Atoms[i].Map = 0 // the numbers of a reaction do not make another molecule

@@ -74,6 +74,7 @@ type Record struct {
 	// Identity identifies a molecule, however it is written, if Options.Identities is set. It
 	// is 0 for graphs.
 	Identity [16]byte
+	Molecule *molecule.Molecule // if Options.Molecules is set
 	Err      *dataset.SyntaxError
 
 	body body // until the graph is built
@@ -115,6 +116,8 @@ type Options struct {
 	Fields []string
 	// Scaffolds and Identities fill these fields of records for molecules.
 	Scaffolds, Identities bool
+	// Molecules keeps the molecule of each record.
+	Molecules bool
 	// Vector, if set, returns for each goroutine the function that computes Graph.Globals of a
 	// molecule.
 	Vector func() func(*molecule.Molecule) []float32

@@ -811,8 +811,51 @@ func TestSure(t *testing.T) {
 		if _, _, err := invoke(t.Context(), "predict -in m.csv -level 0.99 -out x.csv -model "+model); err == nil || !strings.Contains(err.Error(), "needs 99 validation records, and there are") {
 			t.Error(err)
 		}
-		if _, _, err := invoke(t.Context(), "predict -in m.csv -level 0.9 -out x.csv -model "+model+",x"); err == nil || !strings.Contains(err.Error(), "need a single -model") {
-			t.Error(err)
+	}
+}
+
+// TestSureOfSeveral: an ensemble has one interval, distance and explanation, which belong to its mean.
+func TestSureOfSeveral(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "m.csv", moleculeTable(60))
+	must(t, "finetune -in m.csv -id name -target length -seeds 2 -epochs 2 -out run"+few+tiny)
+	must(t, "predict -in m.csv -id name -model run -level 0.5 -distance -explain why.jsonl -out sure.csv")
+	table := readCSV(t, "sure.csv")
+	if got := csvLine(table[0]); got != "id,length,length_std,length_low,length_high,distance" {
+		t.Fatal(got)
+	}
+	var singles [2][][]string
+	for seed := range singles {
+		path := fmt.Sprintf("one-%d.csv", seed)
+		must(t, fmt.Sprintf("predict -in m.csv -id name -model run/model-%d.safetensors -level 0.5 -distance -out %s", seed, path))
+		singles[seed] = readCSV(t, path)
+	}
+	number := func(text string) float64 {
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	lines := strings.Split(read(t, "why.jsonl"), "\n")
+	for i, row := range table[1:] {
+		// Columns of an ensemble, and of one model: the value, low, high and the distance are means.
+		for column, single := range map[int]int{1: 1, 3: 2, 4: 3, 5: 4} {
+			mean := (number(singles[0][i+1][single]) + number(singles[1][i+1][single])) / 2
+			if math.Abs(number(row[column])-mean) > 1e-4*(1+math.Abs(mean)) {
+				t.Errorf("%q: column %d is not the mean %g", row, column, mean)
+			}
+		}
+		var why apply.Explanation
+		if err := json.Unmarshal([]byte(lines[i]), &why); err != nil {
+			t.Fatal(err)
+		}
+		sum := why.Mean["length"] + why.Rest["length"]
+		for _, v := range why.Nodes["length"] {
+			sum += v
+		}
+		if p := why.Prediction["length"]; math.Abs(p-number(row[1])) > 1e-4 || math.Abs(sum-p) > 1e-4 {
+			t.Errorf("%q: the explanation adds up to %g, and is of %g", row, sum, p)
 		}
 	}
 }

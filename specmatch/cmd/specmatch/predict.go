@@ -48,7 +48,7 @@ func (x *prediction) registerModel(f *cli.FlagSet) {
 			"prediction sets (NAME_in) to add; 0 adds none")
 	cli.Var(f, &x.Explain, "explain", setting.Text,
 		"JSON Lines `file` for the contribution of each node or atom to each prediction: the drop\n"+
-			"when it is removed; for one model")
+			"when it is removed, with features of the rest")
 	cli.Var(f, &x.Targets, "target", setting.List(setting.Text),
 		"`columns` or keys A,B with observed values, to print metrics; by default the model's own\n"+
 			"targets, if the file has them and they are not classes")
@@ -59,8 +59,6 @@ func (x *prediction) registerModel(f *cli.FlagSet) {
 // check returns an error if flags contradict each other, or name the same file.
 func (x *prediction) check() error {
 	switch {
-	case len(x.Models) > 1 && (x.Level > 0 || x.Distance || x.Explain != ""):
-		return cli.Usagef("-level, -distance and -explain need a single -model")
 	case x.Explain != "" && (x.Shard.N > 0 || x.Join):
 		return cli.Usagef("-explain cannot be combined with -shard or -collect")
 	case len(x.Models) == 0:
@@ -100,10 +98,7 @@ func (x *prediction) run(ctx context.Context, stdout, stderr io.Writer) (err err
 		for k, m := range models {
 			models[k] = m.Remembering(apply.Memory / len(opened.opened))
 		}
-		rows, err := apply.Predictor(models...)
-		if err == nil && (x.Level > 0 || x.Distance) {
-			rows, err = apply.Sure(models[0], x.Level, x.Distance)
-		}
+		rows, err := apply.Sure(x.Level, x.Distance, models...)
 		if err != nil {
 			return fmt.Errorf("%s: %w", x.Models[0], err)
 		}
@@ -129,7 +124,7 @@ func (x *prediction) run(ctx context.Context, stdout, stderr io.Writer) (err err
 	if x.Explain == "" {
 		return nil
 	}
-	return x.explain(ctx, models[0], replicas[0])
+	return x.explain(ctx, opened.replicas, replicas[0])
 }
 
 // checkModels returns an error unless the models predict, and the same things from the same features.
@@ -149,13 +144,21 @@ func (x *prediction) checkModels(models []*model.Trained) error {
 }
 
 // explain reads the input again, and writes the contribution of each node to the file of -explain.
-func (x *prediction) explain(ctx context.Context, m *model.Trained, rows apply.Model) error {
+func (x *prediction) explain(ctx context.Context, copies [][]*model.Trained, rows apply.Model) error {
+	var explainers []*apply.Explainer
+	for _, models := range copies {
+		e, err := apply.NewExplainer(models...)
+		if err != nil {
+			return err
+		}
+		explainers = append(explainers, e)
+	}
 	options, err := x.input.options()
 	if err != nil {
 		return err
 	}
 	job := apply.Job{Path: x.In, Records: options, Model: rows}
 	return files.Write(x.Explain, func(w io.Writer) error {
-		return job.Explain(ctx, m, w)
+		return job.Explain(ctx, w, explainers...)
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule"
+	"github.com/specmatch/specmatch/specmatch/apply"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/report"
@@ -30,6 +31,10 @@ func (x *tuning) worst(
 	slices.SortStableFunc(order, func(a, b int) int {
 		return cmp.Compare(errs[b], errs[a])
 	})
+	explainer, err := apply.NewExplainer(m)
+	if err != nil {
+		return nil, err
+	}
 	columns := x.examples.Head.Columns()
 	for _, k := range order[:min(worstShown, len(order))] {
 		i, values, output := predictions.Row(k)
@@ -46,14 +51,15 @@ func (x *tuning) worst(
 			c.Observed = record.Fields[output]
 		}
 		if g := x.examples.Set.Graphs[i]; g.Nodes() <= report.LargestDrawing {
-			contributions, err := m.Explain(ctx, g)
+			mol := x.parse(c.SMILES, g)
+			contributions, err := explainer.Explain(ctx, g, mol)
 			if err != nil {
 				return nil, err
 			}
 			for v := range g.Nodes() {
-				c.Values = append(c.Values, float64(float32(contributions[v*len(values)+output])))
+				c.Values = append(c.Values, float64(float32(contributions.Nodes[v*len(values)+output])))
 			}
-			x.draw(&c, g)
+			draw(&c, g, mol)
 		}
 		cases = append(cases, c)
 	}
@@ -63,11 +69,19 @@ func (x *tuning) worst(
 // bondOrders are the orders of bonds in a drawing; 1 for other bonds.
 var bondOrders = map[molecule.BondType]int{molecule.Double: 2, molecule.Triple: 3, molecule.Aromatic: 4}
 
-// draw adds the atoms and bonds of a molecule, or the edges of a graph, to a case.
-func (x *tuning) draw(c *report.Case, g *graph.Graph) {
+// parse returns the molecule of a SMILES whose graph is g; nil if there is none.
+func (x *tuning) parse(smiles string, g *graph.Graph) *molecule.Molecule {
 	parser := molecule.Parser{Standard: x.examples.Set.Standard}
-	mol, err := parser.Parse(c.SMILES)
-	if err == nil && len(mol.Atoms) == g.Nodes() {
+	mol, err := parser.Parse(smiles)
+	if err != nil || len(mol.Atoms) != g.Nodes() {
+		return nil
+	}
+	return mol
+}
+
+// draw adds the atoms and bonds of a molecule, or the edges of a graph without one, to a case.
+func draw(c *report.Case, g *graph.Graph, mol *molecule.Molecule) {
+	if mol != nil {
 		for _, a := range mol.Atoms {
 			c.Nodes = append(c.Nodes, molecule.Symbol(a.Z))
 		}

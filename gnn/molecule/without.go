@@ -1,0 +1,68 @@
+package molecule
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Without returns m without some atoms. The valences that their bonds leave are filled up with hydrogens,
+// and everything is perceived anew: a ring without an atom is a chain of the bonds of a Kekulé structure.
+// Stereocentres next to the atoms lose their tags. m must come from a parser. The molecule belongs to p, and
+// the next call overwrites it. It is an error if there is no such molecule, as without any atom.
+func (p *Parser) Without(m *Molecule, atoms ...int) (*Molecule, error) {
+	if len(m.Atoms) <= len(atoms) {
+		return nil, fmt.Errorf("molecule: nothing is left without the atoms %d", atoms)
+	}
+	v := &p.perceiver
+	v.reset(m)
+	part := &p.part
+	part.copyDrawing(m)
+	v.keep = resize(v.keep, len(m.Atoms))
+	for i := range v.keep {
+		v.keep[i] = !slices.Contains(atoms, i)
+	}
+	for _, i := range atoms {
+		for _, l := range v.of(int32(i)) {
+			bond := &part.Bonds[l.bond]
+			part.Atoms[l.atom].release(bond.halvesAt(l.atom)/2, bond.Type)
+		}
+	}
+	v.moved = resize(v.moved, len(m.Atoms))
+	v.leaveOut(part)
+	v.reset(part)
+	v.release2022 = p.Release2022
+	if err := v.perceive(false); err != nil {
+		return nil, fmt.Errorf("molecule: without the atoms %d: %s", atoms, err.reason)
+	}
+	return part, nil
+}
+
+// copyDrawing makes s the drawing of a perceived molecule, with a Kekulé structure for its aromatic bonds.
+func (s *Molecule) copyDrawing(m *Molecule) {
+	s.Atoms = append(s.Atoms[:0], m.Atoms...)
+	s.Bonds = append(s.Bonds[:0], m.Bonds...)
+	for i := range s.Atoms {
+		a := &s.Atoms[i]
+		a.Aromatic = false
+		if a.Chirality == Other {
+			a.Chirality = tagSquarePlanar // which perception turns back
+		}
+	}
+	for k := range s.Bonds {
+		b := &s.Bonds[k]
+		b.aromatic = false
+		if b.Type == Aromatic {
+			b.Type = b.kekule
+		}
+	}
+}
+
+// release removes what a bond of an order to a former neighbour meant for the atom.
+func (a *Atom) release(order int32, kind BondType) {
+	if !a.nonTetrahedral() {
+		a.Chirality = Unspecified
+	}
+	if a.fixed && kind != Dative {
+		a.explicit += int8(order)
+	}
+}
