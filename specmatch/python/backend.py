@@ -26,6 +26,7 @@ PLATFORMS = {  # GOOS, GOARCH: the wheel's platforms; the program is static, so 
     ("windows", "amd64"): "win_amd64",
 }
 PROJECT = tomllib.loads((HERE / "pyproject.toml").read_text("utf-8"))["project"]
+PACKAGE = PROJECT["name"].replace("-", "_")  # as it is imported, and in the names of files
 
 
 def version():
@@ -79,9 +80,9 @@ def metadata():
 
 def wheel(platform, program, folder):
     """Writes the wheel of a platform with its program, and returns its name."""
-    tags, stem = PLATFORMS.get(platform, re.sub(r"\W", "_", sysconfig.get_platform())), f"specmatch-{version()}"
+    tags, stem = PLATFORMS.get(platform, re.sub(r"\W", "_", sysconfig.get_platform())), f"{PACKAGE}-{version()}"
     about = "Wheel-Version: 1.0\nGenerator: specmatch\nRoot-Is-Purelib: false\n" + "".join(f"Tag: py3-none-{t}\n" for t in tags.split("."))
-    files = {f"specmatch/{p.name}": p.read_bytes() for p in (HERE / "src" / "specmatch").iterdir() if p.suffix == ".py" or p.name == "py.typed"}
+    files = {f"{PACKAGE}/{p.name}": p.read_bytes() for p in (HERE / "src" / PACKAGE).iterdir() if p.suffix == ".py" or p.name == "py.typed"}
     files |= {f"{stem}.data/scripts/{program.name}": program.read_bytes(), f"{stem}.dist-info/METADATA": metadata().encode(), f"{stem}.dist-info/WHEEL": about.encode(),
               f"{stem}.dist-info/licenses/LICENSE": (ROOT / "LICENSE").read_bytes(), f"{stem}.dist-info/licenses/NOTICES": notices(platform).encode()}
     digest = {name: base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode() for name, data in files.items()}
@@ -113,10 +114,10 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 
 def build_sdist(sdist_directory, config_settings=None):
-    stem = f"specmatch-{version()}"
+    stem = f"{PACKAGE}-{version()}"
     files = {f"go/{name}": ROOT / name for name in ("go.mod", "go.sum", "LICENSE", "CHANGELOG.md")} | {"LICENSE": ROOT / "LICENSE"}
     files |= {name: HERE / name for name in ("pyproject.toml", "backend.py", "README.md")}
-    files |= {f"src/specmatch/{p.name}": p for p in (HERE / "src" / "specmatch").iterdir() if p.is_file()}
+    files |= {f"src/{PACKAGE}/{p.name}": p for p in (HERE / "src" / PACKAGE).iterdir() if p.is_file()}
     for platform in PLATFORMS:
         for package in packages(platform):
             if package["Module"].get("Main"):

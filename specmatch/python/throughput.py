@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from statistics import median
 
-from specmatch import Embedder, tool
+from specmatch_cl import Embedder, tool
 
 
 def main():

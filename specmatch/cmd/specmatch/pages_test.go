@@ -5,7 +5,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -181,4 +183,42 @@ func sentences(text string) (list []string) {
 		}
 	}
 	return list
+}
+
+// TestInstallLines: every line of a page that installs something names a program or a package of the clone, or
+// what the evidence compares with. .ci/python runs the line of the Python package.
+func TestInstallLines(t *testing.T) {
+	const root = "../../.."
+	others := []string{"", "matplotlib", "networkx", "chemprop", "molfeat", "--no-cache-dir"}
+	lines := regexp.MustCompile("\\b(go|pip) install([^`#\n\"]*)")
+	found := 0
+	err := filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
+		ending := filepath.Ext(path)
+		if err != nil || ending != ".md" && ending != ".ipynb" || entry.Name() == "CHANGELOG.md" {
+			return err
+		}
+		for _, line := range lines.FindAllStringSubmatch(read(t, path), -1) {
+			for _, word := range strings.Fields(strings.ReplaceAll(line[2], "'", "")) {
+				place, extra, _ := strings.Cut(strings.TrimSuffix(word, "]"), "[")
+				file := "main.go"
+				if line[1] == "pip" {
+					file = "pyproject.toml"
+				}
+				text, err := os.ReadFile(filepath.Join(root, place, file))
+				switch {
+				case line[1] == "pip" && slices.Contains(others, word):
+				case err != nil || !strings.HasPrefix(place, "./"):
+					t.Errorf("%s: %q installs nothing of a clone", path, line[0])
+				case extra != "" && !strings.Contains(string(text), extra+" = ["):
+					t.Errorf("%s: %q: the package has no extra %q", path, line[0], extra)
+				default:
+					found++
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil || found < 5 {
+		t.Errorf("%d lines install something of a clone, %v", found, err)
+	}
 }

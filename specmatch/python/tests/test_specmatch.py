@@ -14,14 +14,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import specmatch
+import specmatch_cl as specmatch
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_checks
-from specmatch import Classifier, Embedder, Regressor, SpecmatchError, records, tool
+from specmatch_cl import Classifier, Embedder, Regressor, SpecmatchError, records, tool
 
 rng = random.Random(1)
 SMILES = ["".join(rng.choice("CCCO") for _ in range(rng.randint(2, 14))) + "C" for _ in range(120)]
@@ -393,7 +393,7 @@ def near(got, want):
 
 def test_torch(tmp_path):
     torch = pytest.importorskip("torch", reason="PyTorch is not installed: its modules are not compared")
-    from specmatch.modules import Encoder
+    from specmatch_cl.modules import Encoder
 
     smiles, inputs = molecules()
     for readout in ("auto", "own", "last:sum", "1,3:mean,max"):

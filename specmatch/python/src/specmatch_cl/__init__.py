@@ -13,7 +13,7 @@ from .tool import SpecmatchError, read_card
 if TYPE_CHECKING:
     from .modules import from_torch as from_torch, to_torch as to_torch
 
-__version__ = version("specmatch")
+__version__ = version("specmatch-cl")
 __all__ = ["Classifier", "Embedder", "Regressor", "SpecmatchError", "read_card"]  # and what needs PyTorch
 
 def __getattr__(name: str) -> Any:
