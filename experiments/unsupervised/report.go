@@ -46,6 +46,7 @@ func (x *experiment) gather(
 				Seconds:         seconds,
 				GraphsPerSecond: float64(t.GraphsPerSecond),
 				Epochs:          len(t.Epochs),
+				Twins:           scores[i*n+k].Twins,
 			})
 		}
 	}
@@ -71,6 +72,7 @@ func (x *experiment) report(
 		tables = append(tables, g.Table(
 			protocol, caption+x.Settings.Note(method.Unsupervised, x.Methods.Names), published.Table1,
 		))
+		tables = append(tables, g.Twins(protocol))
 	}
 	alike := slices.DeleteFunc(slices.Clone(x.Methods.Names), func(name string) bool {
 		return !sharesViews(name)

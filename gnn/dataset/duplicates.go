@@ -99,6 +99,27 @@ func (c *Copies) Shared(train, part []int) (shared []int) {
 	return shared
 }
 
+// CountShared returns how many graphs of the test parts of some folds also stand in the training part of
+// their fold.
+func (c *Copies) CountShared(folds []Fold) (n int) {
+	for _, fold := range folds {
+		n += len(c.Shared(fold.Train, fold.Test))
+	}
+	return n
+}
+
+// WithoutEdgeLabels returns the graphs as encoders see them that do not read labels of edges. They share
+// their arrays with the given ones.
+func WithoutEdgeLabels(graphs []*graph.Graph) []*graph.Graph {
+	plain := make([]*graph.Graph, len(graphs))
+	for i, g := range graphs {
+		unlabelled := *g
+		unlabelled.EdgeLabel = nil
+		plain[i] = &unlabelled
+	}
+	return plain
+}
+
 // refinedGraph is a graph with the colours that the Weisfeiler-Lehman refinement gives its nodes. They
 // depend on nothing but the graph, so that those of two graphs can be compared.
 type refinedGraph struct {

@@ -75,6 +75,9 @@ func (o Options) withDefaults() (Options, error) {
 type Result struct {
 	// FoldAccuracies is the fraction of test points right, for each outer fold.
 	FoldAccuracies []float64
+	// Correct says of each test point of each outer fold, in the order of its Test, whether its class
+	// was predicted.
+	Correct [][]bool
 	// Mean is the mean of FoldAccuracies, the value of a run. The spread of the
 	// folds is several times that of runs and is not what tables report.
 	Mean float64

@@ -76,11 +76,11 @@ func (s *search) boundMemory() {
 	s.opt.Workers = min(s.opt.Workers, int(max(1, (2<<30)/max(1, bytes))))
 }
 
-// countCorrect returns how many points of test a machine trained on train classifies correctly, for
-// each C of cs.
-func (s *search) countCorrect(
+// classify reports which points of test a machine trained on train classifies correctly, for each C
+// of cs.
+func (s *search) classify(
 	ctx context.Context, m machine, input int, train, test []int, cs []float64,
-) ([]int, error) {
+) ([][]bool, error) {
 	p := newPart(s.y, train)
 	if len(p.class) < 2 {
 		return nil, fmt.Errorf("the training part has only class %d", p.class[0])
@@ -89,15 +89,24 @@ func (s *search) countCorrect(
 	if err != nil {
 		return nil, err
 	}
-	correct := make([]int, len(cs))
+	correct := make([][]bool, len(cs))
 	for c := range cs {
+		correct[c] = make([]bool, len(test))
 		for t, i := range test {
-			if p.class[predicted[c][t]] == s.y[i] {
-				correct[c]++
-			}
+			correct[c][t] = p.class[predicted[c][t]] == s.y[i]
 		}
 	}
 	return correct, nil
+}
+
+// count returns how many values are true.
+func count(values []bool) (n int) {
+	for _, v := range values {
+		if v {
+			n++
+		}
+	}
+	return n
 }
 
 // run runs the grid search of every outer fold, and then the final fits. With a single setting it runs
@@ -117,7 +126,10 @@ func (s *search) run(ctx context.Context, newMachine func() machine) (*Result, e
 		})
 	}
 	cs := s.opt.Cs
-	res := &Result{FoldAccuracies: make([]float64, len(s.outer))}
+	res := &Result{
+		FoldAccuracies: make([]float64, len(s.outer)),
+		Correct:        make([][]bool, len(s.outer)),
+	}
 	best := make([]int, len(s.outer)) // setting by outer fold
 	if s.inputs*len(cs) > 1 {
 		var err error
@@ -140,11 +152,12 @@ func (s *search) run(ctx context.Context, newMachine func() machine) (*Result, e
 		if s.held {
 			train = s.inner[o][0].Train
 		}
-		correct, err := s.countCorrect(ctx, m, res.ChosenInput[o], train, test, res.ChosenC[o:o+1])
+		correct, err := s.classify(ctx, m, res.ChosenInput[o], train, test, res.ChosenC[o:o+1])
 		if err != nil {
 			return foldError(err, fmt.Sprintf("outer fold %d, final fit", o))
 		}
-		res.FoldAccuracies[o] = float64(correct[0]) / float64(len(test))
+		res.Correct[o] = correct[0]
+		res.FoldAccuracies[o] = float64(count(correct[0])) / float64(len(test))
 		return nil
 	})
 	if err != nil {
@@ -170,15 +183,15 @@ func (s *search) choose(
 		i := task % k
 		f := s.inner[o][i]
 		for input := range s.inputs {
-			correct, err := s.countCorrect(ctx, m, input, f.Train, f.Test, cs)
+			correct, err := s.classify(ctx, m, input, f.Train, f.Test, cs)
 			if err != nil {
 				return foldError(err, fmt.Sprintf("outer fold %d, inner fold %d", o, i))
 			}
 			if s.held {
 				slices.Reverse(correct)
 			}
-			for _, r := range correct {
-				inner[task] = append(inner[task], float64(r)/float64(len(f.Test)))
+			for _, c := range correct {
+				inner[task] = append(inner[task], float64(count(c))/float64(len(f.Test)))
 			}
 		}
 		return nil

@@ -19,16 +19,20 @@ type Row rowOf[float64]
 
 // rowOf is a row of float64 for programs, or of [Float] for JSON. Scripts rely on the names in JSON.
 type rowOf[F float64 | Float] struct {
-	Experiment      string     `json:"experiment"`
-	Dataset         string     `json:"dataset"`
-	Method          string     `json:"method"`
-	Protocol        string     `json:"protocol"`
-	Metric          string     `json:"metric"`
-	Mean            F          `json:"mean"` // over seeds
-	Std             F          `json:"std"`  // over seeds, with n-1; of one seed it is NaN
-	PerSeed         []F        `json:"per_seed"`
-	Seeds           []int      `json:"seeds,omitempty"` // of PerSeed; nil in results of earlier versions
-	Beta            train.Beta `json:"beta"`            // a number, or a string such as "auto:0.2"
+	Experiment string `json:"experiment"`
+	Dataset    string `json:"dataset"`
+	Method     string `json:"method"`
+	Protocol   string `json:"protocol"`
+	Metric     string `json:"metric"`
+	Mean       F      `json:"mean"` // over seeds
+	Std        F      `json:"std"`  // over seeds, with n-1; of one seed it is NaN
+	PerSeed    []F    `json:"per_seed"`
+	Seeds      []int  `json:"seeds,omitempty"` // of PerSeed; nil in results of earlier versions
+	// Twins is the share of test graphs that have a twin in the training part, in %, and WithoutTwins the
+	// value of the others, for each value of PerSeed; nil where no test graph has one.
+	Twins           []F        `json:"twins,omitempty"`
+	WithoutTwins    []F        `json:"without_twins,omitempty"`
+	Beta            train.Beta `json:"beta"` // a number, or a string such as "auto:0.2"
 	Percentile      F          `json:"p"`
 	Epochs          int        `json:"epochs"`
 	Backend         string     `json:"backend"`
@@ -40,15 +44,18 @@ type rowOf[F float64 | Float] struct {
 }
 
 func convert[G, F float64 | Float](r rowOf[F]) rowOf[G] {
-	perSeed := make([]G, len(r.PerSeed))
-	for i, x := range r.PerSeed {
-		perSeed[i] = G(x)
-	}
 	return rowOf[G]{
-		r.Experiment, r.Dataset, r.Method, r.Protocol, r.Metric, G(r.Mean), G(r.Std), perSeed,
-		r.Seeds, r.Beta, G(r.Percentile), r.Epochs, r.Backend, r.Precision, G(r.Seconds),
+		r.Experiment, r.Dataset, r.Method, r.Protocol, r.Metric, G(r.Mean), G(r.Std),
+		append([]G{}, convertAll[G](r.PerSeed)...), r.Seeds, convertAll[G](r.Twins), convertAll[G](r.WithoutTwins), r.Beta, G(r.Percentile), r.Epochs, r.Backend, r.Precision, G(r.Seconds),
 		G(r.GraphsPerSecond), r.Code,
 	}
+}
+
+func convertAll[G, F float64 | Float](values []F) (converted []G) {
+	for _, x := range values {
+		converted = append(converted, G(x))
+	}
+	return converted
 }
 
 func (r Row) MarshalJSON() ([]byte, error) {

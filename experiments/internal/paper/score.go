@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/eval"
@@ -44,6 +46,10 @@ func ScoreFile(
 		return s, err
 	}
 	s = eval.Score{Accuracy: 100 * result.Mean, Seconds: time.Since(start).Seconds()}
+	s.Twins, err = countTwins(ctx, r, folds, result)
+	if err != nil {
+		return s, err
+	}
 	for f, accuracy := range result.FoldAccuracies {
 		s.Folds = append(s.Folds, 100*accuracy)
 		if f < len(result.InnerAccuracies) && len(result.InnerAccuracies[f]) > 0 {
@@ -51,6 +57,42 @@ func ScoreFile(
 		}
 	}
 	return s, nil
+}
+
+// copies holds the copies among the graphs of each data set that was evaluated.
+var copies = struct {
+	sync.Mutex
+	found map[*dataset.Dataset]*dataset.Copies
+}{found: map[*dataset.Dataset]*dataset.Copies{}}
+
+// findCopies returns which graphs of a set are equal for the encoders of the unsupervised regime, which do
+// not read labels of edges.
+func findCopies(ctx context.Context, ds *dataset.Dataset) (*dataset.Copies, error) {
+	copies.Lock()
+	defer copies.Unlock()
+	if c, ok := copies.found[ds]; ok {
+		return c, nil
+	}
+	c, err := dataset.FindCopies(ctx, dataset.WithoutEdgeLabels(ds.Graphs))
+	if err == nil {
+		copies.found[ds] = c
+	}
+	return c, err
+}
+
+// countTwins counts the graphs of an evaluation that have a copy in the training part of their fold.
+func countTwins(
+	ctx context.Context, r *training.Run, folds int, result *eval.Result,
+) (*eval.Twins, error) {
+	c, err := findCopies(ctx, r.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	outer, err := dataset.StratifiedKFold(r.Dataset.Labels(), folds, true, uint32(r.Seed))
+	if err != nil {
+		return nil, err
+	}
+	return eval.CountTwins(c, outer, result), nil
 }
 
 // Check returns an error if it would be impossible to evaluate a run after training.

@@ -12,10 +12,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/eval"
 	"github.com/specmatch/specmatch/specmatch/eval/compare"
 	"github.com/specmatch/specmatch/specmatch/eval/published"
 	"github.com/specmatch/specmatch/specmatch/method"
@@ -65,6 +67,7 @@ type Result struct {
 	Seconds         float64
 	GraphsPerSecond float64 // 0 or NaN if nothing was trained
 	Epochs          int
+	Twins           *eval.Twins // nil if no test graph has a twin in the training part
 }
 
 // Add adds the result of the next seed.
@@ -80,11 +83,30 @@ func (g *Grid) Add(set, name, protocol string, r Result) {
 		g.rows[key] = row
 	}
 	row.PerSeed = append(row.PerSeed, r.Value)
+	g.addTwins(row, r)
 	row.Seconds += r.Seconds
 	row.Epochs = max(row.Epochs, r.Epochs)
 	if r.GraphsPerSecond > 0 {
 		g.speeds[row] = append(g.speeds[row], r.GraphsPerSecond)
 	}
+}
+
+// addTwins adds the twins of a seed. Where some seeds have none, their value is that of all graphs.
+func (g *Grid) addTwins(row *run.Row, r Result) {
+	if r.Twins == nil && row.Twins == nil {
+		return
+	}
+	for len(row.Twins) < len(row.PerSeed)-1 {
+		row.WithoutTwins = append(row.WithoutTwins, row.PerSeed[len(row.Twins)])
+		row.Twins = append(row.Twins, 0)
+	}
+	share, value := 0.0, r.Value
+	if r.Twins != nil {
+		share = r.Twins.Share()
+		value = r.Twins.Accuracy()
+	}
+	row.Twins = append(row.Twins, share)
+	row.WithoutTwins = append(row.WithoutTwins, value)
 }
 
 // Rows are the rows of results.json: protocol by protocol, set by set.
@@ -140,6 +162,55 @@ func (g *Grid) Table(protocol, caption string, literature published.Table) *tabl
 		}
 	}
 	return t
+}
+
+// Twins returns a table of methods by data sets under a protocol: the value of all test graphs, that of
+// those without a twin in the training part, and the difference. It returns nil if no test graph has one.
+func (g *Grid) Twins(protocol string) *table.Table {
+	var sets, shares, columns []string
+	for _, set := range g.sets {
+		for _, name := range g.methods {
+			if row, ok := g.Row(set, name, protocol); ok && row.Twins != nil {
+				sets = append(sets, set)
+				shares = append(shares, fmt.Sprintf("%s: %.1f %%", set, stat.Mean(row.Twins, nil)))
+				columns = append(columns, set, "without twins", "difference")
+				break
+			}
+		}
+	}
+	if sets == nil {
+		return nil
+	}
+	t := table.New("method", table.Names(columns...)...)
+	seeds := 0
+	for _, name := range g.methods {
+		t.AddSome(g.title(name), func(i int) (table.Cell, bool) {
+			row, ok := g.Row(sets[i/3], name, protocol)
+			if !ok || row.Twins == nil {
+				return table.Text(""), false
+			}
+			seeds = max(seeds, len(row.PerSeed))
+			difference := compare.Seeds(row.WithoutTwins, row.PerSeed)
+			switch i % 3 {
+			case 0:
+				return meanErr(row.PerSeed), true
+			case 1:
+				return meanErr(row.WithoutTwins), true
+			}
+			return table.MeanStd(difference.Mean, difference.Err, 2), true
+		})
+	}
+	t.Caption = fmt.Sprintf("Protocol %s without twins. A twin is an isomorphic graph, node labels included, in the "+
+		"training part; test graphs that have one: %s. Next to the %s of all test graphs is that of the others, all "+
+		"folds together. Mean ± standard error, n = %d.",
+		protocol, strings.Join(shares, ", "), g.common.Metric, seeds)
+	return t
+}
+
+// meanErr returns a cell with the mean and its standard error.
+func meanErr(values []float64) table.Cell {
+	mean, std := stat.MeanStdDev(values, nil)
+	return table.MeanStd(mean, std/math.Sqrt(float64(len(values))), 2)
 }
 
 // Differences compares methods with a base method, seed by seed, under every protocol, and adds the
