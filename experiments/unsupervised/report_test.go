@@ -37,13 +37,15 @@ func TestGather(t *testing.T) {
 		if r.Dataset.Name == "other" {
 			v -= 100
 		}
-		scores = append(scores, eval.Score{Accuracy: v, Seconds: 0.5}, eval.Score{Accuracy: v + 1000, Seconds: 1.5})
+		twins := &eval.Twins{Graphs: 1, Others: 3, Correct: 3}
+		scores = append(scores, eval.Score{Accuracy: v, Seconds: 0.5}, eval.Score{Accuracy: v + 1000, Seconds: 1.5, Twins: twins})
 	}
 	g := x.gather([]string{"NCI1", "other"}, runs, trained, scores)
 	got, _ := g.Row("NCI1", method.SpecMatch, "linear")
 	want := run.Row{
 		Experiment: "unsupervised", Dataset: "NCI1", Method: method.SpecMatch, Protocol: "linear", Metric: "accuracy", Mean: 1068, Std: got.Std, PerSeed: []float64{1061, 1075},
 		Beta: train.Beta{Weight: 0.05}, Percentile: 80, Epochs: 4, Precision: "float32", Seconds: 6, GraphsPerSecond: 68,
+		Twins: []float64{25, 25}, WithoutTwins: []float64{100, 100},
 	}
 	if d := cmp.Diff(want, got); d != "" { // trained 3 epochs and 4, as a method that stops by itself may
 		t.Error(d)

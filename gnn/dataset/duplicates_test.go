@@ -221,6 +221,10 @@ func TestCopies(t *testing.T) {
 	if got := c.Shared([]int{4, 7}, []int{1, 2}); !slices.Equal(got, []int{1}) {
 		t.Errorf("shared %v", got)
 	}
+	folds := []dataset.Fold{{Train: []int{4, 7}, Test: []int{1, 2}}, {Train: []int{0, 1}, Test: []int{3, 4, 5}}}
+	if n := c.CountShared(folds); n != 4 {
+		t.Errorf("%d shared in two folds", n)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := dataset.FindCopies(ctx, dataset.Default().Graphs); !errors.Is(err, context.Canceled) {

@@ -110,6 +110,15 @@ func TestEvaluateIsTheNestedLoop(t *testing.T) {
 				t.Errorf("%s: fold %d: C=%g, accuracy %v, want C=%g, %v", p, o, res.ChosenC[o], res.FoldAccuracies[o], bestC, want)
 			}
 			mean += want
+			right := 0
+			for _, correct := range res.Correct[o] {
+				if correct {
+					right++
+				}
+			}
+			if len(res.Correct[o]) != len(fold.Test) || float64(right)/float64(len(fold.Test)) != want {
+				t.Errorf("%s: fold %d: %d of %d correct, accuracy %v", p, o, right, len(res.Correct[o]), want)
+			}
 		}
 		if !(math.Abs(res.Mean-mean/4) <= 1e-15) {
 			t.Errorf("%s: mean %v, want %v", p, res.Mean, mean/4)

@@ -168,7 +168,8 @@ func (t *tuned) sections() []section {
 		},
 		{
 			title: "Data",
-			note: "Sizes of the sets, validation and test molecules that also occur in the training set, and " +
+			note: "Sizes of the sets, validation and test records that also occur in the training set (the same " +
+				"molecule, or an isomorphic graph), and " +
 				"rejected records.",
 			blocks: t.data(),
 		},

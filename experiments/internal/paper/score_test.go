@@ -32,3 +32,27 @@ func TestScore(t *testing.T) {
 		}
 	}
 }
+
+// TestScoreTwins: graphs that differ in labels of edges alone are twins, and the others are scored
+// without them.
+func TestScoreTwins(t *testing.T) {
+	r, be, dir := newRun(t, method.Untrained), cpu.New(tensor.Float32), t.TempDir()
+	copies := *r.Dataset
+	for _, g := range r.Dataset.Graphs[:8] {
+		twin := *g
+		twin.EdgeLabel = make([]int32, len(g.Adj))
+		copies.Graphs = append(copies.Graphs, &twin)
+	}
+	r.Dataset = &copies
+	if err := r.Save(dir, learner(t, r, be), 0); err != nil {
+		t.Fatal(err)
+	}
+	s, err := paper.ScoreFile(t.Context(), be, r, dir, "linear", 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := len(copies.Graphs)
+	if s.Twins == nil || s.Twins.Graphs == 0 || s.Twins.Graphs > 16 || s.Twins.Graphs+s.Twins.Others != n {
+		t.Fatalf("twins %+v of %d graphs", s.Twins, n)
+	}
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/specmatch/specmatch/specmatch/eval"
 	"github.com/specmatch/specmatch/specmatch/eval/published"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/report/grid"
@@ -109,6 +110,37 @@ func TestDifferences(t *testing.T) {
 	}
 	if measured(2).Differences(method.GraphCL, method.SpecMatch) != nil {
 		t.Error("a difference to a method without results")
+	}
+}
+
+// TestTwins: the table has the sets with twins, a seed without any counts with the value of all its graphs, and
+// errors are standard errors.
+func TestTwins(t *testing.T) {
+	sets := []string{"MUTAG", "DD"}
+	g := grid.New(run.Row{Metric: "accuracy"}, sets, []string{method.InfoNCE, method.SpecMatch}, []string{"linear"}, method.Title)
+	for _, name := range []string{method.InfoNCE, method.SpecMatch} {
+		g.Add("MUTAG", name, "linear", grid.Result{Value: 80})
+		g.Add("MUTAG", name, "linear", grid.Result{Value: 90, Twins: &eval.Twins{Graphs: 20, Others: 80, Correct: 64}})
+		g.Add("DD", name, "linear", grid.Result{Value: 70})
+	}
+	table := g.Twins("linear")
+	want := [][]string{
+		{"InfoNCE (β = 0)", "85.00 ± 5.00", "80.00 ± 0.00", "−5.00 ± 5.00"},
+		{"SpecMatch-CL", "85.00 ± 5.00", "80.00 ± 0.00", "−5.00 ± 5.00"},
+	}
+	if d := cmp.Diff(want, runtest.Rows(t, table)); d != "" {
+		t.Error(d)
+	}
+	if !strings.Contains(table.Caption, "have one: MUTAG: 10.0 %.") || !strings.Contains(table.Caption, "accuracy of all") ||
+		!strings.HasSuffix(table.Caption, "n = 2.") {
+		t.Error(table.Caption)
+	}
+	row, _ := g.Row("MUTAG", method.InfoNCE, "linear")
+	if !cmp.Equal(row.Twins, []float64{0, 20}) || !cmp.Equal(row.WithoutTwins, []float64{80, 80}) {
+		t.Errorf("%v, %v", row.Twins, row.WithoutTwins)
+	}
+	if measured(2).Twins("graphcl") != nil {
+		t.Error("a table without twins")
 	}
 }
 

@@ -414,14 +414,17 @@ func stats(ctx context.Context, c *call) error {
 	t := table.New("set", table.Names(
 		"graphs", "classes", "nodes", "official", "edges", "official",
 		"sizes", "node labels", "edge labels", "attributes", "isolated",
-		"self-loops", "repeated", "copies", "contradictory",
+		"self-loops", "repeated", "copies", "edge labels too", "contradictory", "twins, %",
 	)...)
 	t.Caption = "Measured statistics; nodes and edges are means, next to the official ones."
 	t.Footnotes = []string{
 		"edges: distinct undirected edges, including self-loops in the files, as in the official table",
 		"node labels: number of distinct labels (width of their one-hot encoding)",
-		"copies: graphs that equal another one up to the order of nodes and the attributes",
-		"contradictory: groups of such graphs with several classes",
+		"copies: graphs that repeat an earlier one: equal edges and node labels in some order of the nodes; next to it, " +
+			"those with equal edge labels, too",
+		"contradictory: groups of copies, whatever their edge labels, with several classes",
+		fmt.Sprintf("twins: test graphs with a copy in the training part; stratified %d-fold cross-validation, "+
+			"mean over seeds 0 to %d", folds, seeds-1),
 	}
 	molecules := table.New("set", table.Names(
 		"rows", "official", "dropped", "atoms", "bonds",
@@ -437,7 +440,7 @@ func stats(ctx context.Context, c *call) error {
 			return err
 		}
 		s := dataset.Stats(ds)
-		copies, err := findCopies(ctx, ds)
+		copies, exact, err := findCopies(ctx, ds)
 		if err != nil {
 			return err
 		}
@@ -457,25 +460,50 @@ func stats(ctx context.Context, c *call) error {
 			table.Text(fmt.Sprintf("%d–%d", s.MinNodes, s.MaxNodes)),
 			table.Text(nodeLabels(ds)), integer(ds.EdgeCategories()), integer(ds.NodeAttributes),
 			integer(s.Isolated), integer(ds.SelfLoops), integer(ds.Duplicates),
-			integer(copies.Graphs()), integer(copies.Conflicts(ds.Labels())))
+			integer(copies.Graphs()), integer(exact.Graphs()), integer(copies.Conflicts(ds.Labels())),
+			twins(copies, ds.Labels()))
 		return err
 	})
 	return errors.Join(write(c.stdout, t, molecules), err)
 }
 
-// findCopies finds graphs with equal edges and labels.
-func findCopies(ctx context.Context, ds *dataset.Dataset) (*dataset.Copies, error) {
+// findCopies finds graphs with equal edges and node labels, and among them those with equal edge labels.
+func findCopies(ctx context.Context, ds *dataset.Dataset) (copies, exact *dataset.Copies, err error) {
 	columns, err := ds.Columns()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	columns.Attributes = 0
 	columns.Names = nil
 	labelled, err := ds.WithColumns(columns)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return dataset.FindCopies(ctx, labelled.Graphs)
+	copies, err = dataset.FindCopies(ctx, dataset.WithoutEdgeLabels(labelled.Graphs))
+	if err != nil || len(ds.EdgeLabels) == 0 {
+		return copies, copies, err
+	}
+	exact, err = dataset.FindCopies(ctx, labelled.Graphs)
+	return copies, exact, err
+}
+
+// The cross-validation of the unsupervised experiments.
+const (
+	folds = 10
+	seeds = 10
+)
+
+// twins returns a cell with the part of test graphs that have a copy in the training part, in %.
+func twins(copies *dataset.Copies, labels []int) table.Cell {
+	shared := 0
+	for seed := range seeds {
+		outer, err := dataset.StratifiedKFold(labels, folds, true, uint32(seed))
+		if err != nil {
+			return table.Text("-") // fewer graphs than folds
+		}
+		shared += copies.CountShared(outer)
+	}
+	return table.Number(100*float64(shared)/float64(seeds*len(labels)), 1)
 }
 
 // compared returns the name of a set for a table of statistics. If they disagree with the official
