@@ -23,9 +23,12 @@ type config struct {
 	Flags      map[string]json.RawMessage `json:"flags"` // by name, without the hyphen
 	Seeds      []int                      `json:"seeds"`
 	// SHA-256 of the files that were read
-	Inputs  map[string]string `json:"inputs,omitempty"`
-	start                     // the first one
-	Resumed []start           `json:"resumed,omitempty"` // the later ones
+	Inputs map[string]string `json:"inputs,omitempty"`
+	// Checksums says that every record of the journal has one, as it has if the run began with this
+	// version.
+	Checksums bool    `json:"checksums,omitempty"`
+	start             // the first one
+	Resumed   []start `json:"resumed,omitempty"` // the later ones
 }
 
 type start struct {
@@ -60,6 +63,7 @@ func newConfig(o Options) *config {
 		Flags:      o.Flags.All(),
 		Seeds:      make([]int, o.Seeds),
 		Inputs:     maps.Clone(o.Flags.Inputs()),
+		Checksums:  true,
 		start: start{
 			Engine: o.Engine,
 			Build:  build{Go: runtime.Version(), GOOS: runtime.GOOS, GOARCH: runtime.GOARCH},
@@ -134,6 +138,7 @@ func (c *config) after(current *config, flags *cli.FlagSet, mixed bool) (*config
 	next.Inputs = maps.Clone(c.Inputs)
 	maps.Copy(next.Inputs, current.Inputs)
 	next.Resumed = slices.Concat(c.Resumed, []start{current.start})
+	next.Checksums = c.Checksums
 	next.start = c.start
 	return &next, nil
 }

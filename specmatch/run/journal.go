@@ -33,8 +33,8 @@ type Record struct {
 	Metrics int               `json:"metrics,omitempty"`
 	Files   map[string]string `json:"files,omitempty"`   // SHA-256 by path in the run directory
 	Seconds float64           `json:"seconds,omitempty"` // 0 in earlier versions
-	// Sum is the SHA-256 of the record without it and Seconds, so that an edited result is noticed;
-	// earlier versions have none.
+	// Sum is the SHA-256 of the record without it and Seconds, so that an edited result is noticed.
+	// Records of earlier versions have none.
 	Sum string `json:"sha256,omitempty"`
 }
 
@@ -54,7 +54,8 @@ func (j *journal) open(path string) (err error) {
 	return err
 }
 
-// readJournal reads the units of a done.jsonl, by name. The file may be missing, or still grow.
+// readJournal reads the units of a done.jsonl, by name. The file may be missing, or still grow. Records
+// without a checksum are valid in a run that an earlier version began, before the first one that has it.
 func readJournal(path string) (map[string]Record, error) {
 	data, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -62,6 +63,7 @@ func readJournal(path string) (map[string]Record, error) {
 	}
 	done := map[string]Record{}
 	number := 0
+	summed := false // the record before has a checksum, or all have
 	for line := range bytes.Lines(data) {
 		if !bytes.HasSuffix(line, []byte("\n")) { // incomplete
 			break
@@ -87,6 +89,20 @@ func readJournal(path string) (map[string]Record, error) {
 				path, number, u.Name,
 			)
 		}
+		if u.Sum == "" && number == 1 {
+			c, err := readConfig(filepath.Join(filepath.Dir(path), "config.json"))
+			if err != nil {
+				return nil, err
+			}
+			summed = c.Checksums
+		}
+		if u.Sum == "" && summed {
+			return nil, fmt.Errorf(
+				"%s:%d: the line of unit %q has lost its checksum; remove it to have the unit computed again",
+				path, number, cli.Shorten(u.Name),
+			)
+		}
+		summed = u.Sum != ""
 		done[u.Name] = u
 	}
 	return done, nil

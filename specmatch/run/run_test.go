@@ -249,7 +249,10 @@ func dropSums(d *run.Dir) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, []byte(withoutSums(string(text))), 0o644)
+	return errors.Join(
+		os.WriteFile(path, []byte(withoutSums(string(text))), 0o644),
+		replace(d.Join("config.json"), `"checksums": true,`, ""),
+	)
 }
 
 // TestEditedJournal: a result that was edited is refused, whether or not it may be true.
@@ -271,6 +274,53 @@ func TestEditedJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	open(t, o).Close()
+}
+
+// TestLostChecksum: a record without a checksum is refused in a run of this version, and in a run that an
+// earlier version began, behind a record that has one.
+func TestLostChecksum(t *testing.T) {
+	lost := func(d *run.Dir, line int) {
+		t.Helper()
+		lines := strings.SplitAfter(read(t, d, "done.jsonl"), "\n")
+		lines[line] = withoutSums(lines[line])
+		if err := os.WriteFile(d.Join("done.jsonl"), []byte(strings.Join(lines, "")), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := func(o run.Options, want string) {
+		t.Helper()
+		want += " has lost its checksum; remove it to have the unit computed again"
+		if _, err := run.Open(o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+		if _, err := run.Read(o.Out); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("read: %v, want %s", err, want)
+		}
+	}
+	do := func(o run.Options, units ...string) *run.Dir {
+		t.Helper()
+		d := open(t, o)
+		defer d.Close()
+		for _, unit := range units {
+			if _, err := run.Do(d, unit, func() (int, error) { return 1, nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return d
+	}
+	for line, unit := range []string{"u", "v"} {
+		o := options(t, t.TempDir())
+		lost(do(o, "u", "v"), line)
+		refused(o, fmt.Sprintf("done.jsonl:%d: the line of unit %q", line+1, unit))
+	}
+	o := options(t, t.TempDir())
+	if err := dropSums(do(o, "u", "v")); err != nil {
+		t.Fatal(err)
+	}
+	d := do(o, "w", "x")
+	do(o)
+	lost(d, 3)
+	refused(o, `done.jsonl:4: the line of unit "x"`)
 }
 
 // checked is a result that knows what it can be.
