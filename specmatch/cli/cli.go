@@ -37,6 +37,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
+
 	"github.com/specmatch/specmatch/tensor/files"
 )
 
@@ -74,6 +76,9 @@ func Main(run func(ctx context.Context, args []string, stdout, stderr io.Writer)
 	if n := slurmCores(os.Getenv); n > 0 {
 		runtime.GOMAXPROCS(n)
 	}
+	// In a container, the garbage collector keeps the heap below 90 % of the memory limit, unless GOMEMLIMIT
+	// sets another bound. An error means that there is no limit.
+	memlimit.Set()
 	ctx, cancel := context.WithCancel(context.Background())
 	// Both signals come through one channel rather than signal.NotifyContext, so that a second signal
 	// right after the first is not lost between two registrations.
