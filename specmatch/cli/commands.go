@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -47,7 +46,11 @@ func (all Commands) Run(ctx context.Context, program, synopsis string, args []st
 	case "flags": // for packages in other languages
 		return all.describe(stdout, strings.Join(args, " "))
 	case "completion":
-		_, err := io.WriteString(stdout, all.completion(program))
+		script, err := all.completion(program, strings.Join(args, " "))
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(stdout, script)
 		return err
 	}
 	c, err := all.find(name)
@@ -122,7 +125,8 @@ func (all Commands) overview(program, synopsis string) string {
 		fmt.Fprintf(&b, "  %s\n\t%s\n", c.Name, strings.ReplaceAll(c.Synopsis, "\n", "\n\t"))
 	}
 	b.WriteString("  version\n\tPrints the version.\n")
-	fmt.Fprintf(&b, "  completion\n\tPrints completions for bash: source <(%s completion)\n\n", program)
+	fmt.Fprintf(&b, "  completion\n\tPrints completions for bash, zsh or fish: source <(%s completion bash)\n\n",
+		program)
 	b.WriteString("COMMAND -h explains the flags of a command.\n")
 	return b.String()
 }
@@ -140,36 +144,4 @@ func version() string {
 		return info.Main.Version
 	}
 	return "(devel)"
-}
-
-func (all Commands) completion(program string) string {
-	words := map[string][]string{} // completions by first word; "" for the first word itself
-	for _, name := range all.names() {
-		first, second, two := strings.Cut(name, " ")
-		if !two {
-			words[""] = append(words[""], first)
-		} else {
-			words[first] = append(words[first], second)
-		}
-	}
-	for _, c := range all {
-		f, _ := c.flags(program)
-		first, _, _ := strings.Cut(c.Name, " ")
-		for _, name := range slices.Sorted(maps.Keys(f.All())) {
-			if !slices.Contains(words[first], "-"+name) {
-				words[first] = append(words[first], "-"+name)
-			}
-		}
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "_%s() {\n  local words=%q\n  case ${COMP_WORDS[1]} in\n",
-		program, strings.Join(words[""], " "))
-	delete(words, "")
-	for _, first := range slices.Sorted(maps.Keys(words)) {
-		fmt.Fprintf(&b, "  %s) [ $COMP_CWORD -gt 1 ] && words=%q ;;\n",
-			first, strings.Join(words[first], " "))
-	}
-	b.WriteString("  esac\n  COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n}\n")
-	fmt.Fprintf(&b, "complete -o default -F _%s %[1]s\n", program)
-	return b.String()
 }

@@ -10,12 +10,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/specmatch/specmatch/gnn/dataset/suggest"
 	"github.com/specmatch/specmatch/specmatch/setting"
 )
 
-// FlagSet is a [flag.FlagSet] that returns its errors, takes no positional arguments, and explains
-// itself.
+// FlagSet is a [flag.FlagSet] that returns its errors and explains itself.
 type FlagSet struct {
 	*flag.FlagSet
 	synopsis string
@@ -32,6 +30,7 @@ type FlagSet struct {
 	inputs       map[string]string // see Input
 	oldNames     map[string]string // former name → name
 	earlier      map[string]string // flag name → value in runs that did not have it yet
+	arguments    []string          // see Arguments
 	help         help
 
 	small []small
@@ -96,7 +95,7 @@ func (f *FlagSet) Check(check func() error) { f.checks = append(f.checks, check)
 // it [FlagSet.Grows]. For -h it prints help to stdout and returns [flag.ErrHelp]. Mistakes are
 // returned as a [UsageError] with the flag and the value.
 func (f *FlagSet) Parse(args []string, stdout io.Writer) error {
-	switch err := f.FlagSet.Parse(args); {
+	switch err := f.parseArguments(args); {
 	case errors.Is(err, flag.ErrHelp):
 		if err := f.writeHelp(stdout, f.Arg(0)); err != nil {
 			return err
@@ -104,8 +103,6 @@ func (f *FlagSet) Parse(args []string, stdout io.Writer) error {
 		return flag.ErrHelp
 	case err != nil:
 		return f.explainError(err)
-	case f.NArg() > 0:
-		return f.unexpected(f.Arg(0))
 	}
 	given := f.givenNames()
 	f.given = given
@@ -139,36 +136,10 @@ func (f *FlagSet) Parse(args []string, stdout io.Writer) error {
 	return err
 }
 
-// explainError returns a [UsageError] for an error of package flag. For an unknown flag it names the
-// nearest one.
-func (f *FlagSet) explainError(err error) error {
-	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
-	if !unknown {
-		return &UsageError{err}
-	}
-	var names []string
+// names returns the names of all flags, sorted.
+func (f *FlagSet) names() (names []string) {
 	f.VisitAll(func(fl *flag.Flag) { names = append(names, fl.Name) })
-	if nearest, ok := suggest.Nearest(name, names); ok {
-		return Usagef("there is no flag -%s; did you mean -%s?", name, nearest)
-	}
-	return Usagef("there is no flag -%s", name)
-}
-
-// unexpected returns the error about an argument that belongs to no flag. It names the flags that take
-// files.
-func (f *FlagSet) unexpected(argument string) error {
-	var flags []string
-	given := f.givenNames()
-	for _, name := range []string{"in", "model", "out"} {
-		if f.Lookup(name) != nil && !given[name] {
-			flags = append(flags, "-"+name+" "+argument)
-		}
-	}
-	if len(flags) == 0 {
-		return Usagef("unexpected argument %q: every value follows its flag", argument)
-	}
-	return Usagef("unexpected argument %q: every value follows its flag, as in %s",
-		argument, strings.Join(flags, " or "))
+	return names
 }
 
 // Given reports whether the command line or the environment sets one of the flags.

@@ -96,7 +96,11 @@ func (f *FlagSet) writeHelp(w io.Writer, name string) error {
 
 // writeUsage prints the synopsis and the examples.
 func (f *FlagSet) writeUsage(b *bytes.Buffer, command string) {
-	fmt.Fprintf(b, "%s\n\nUsage: %s [flags]\n\nFor example:\n", f.synopsis, command)
+	usage := command
+	for _, name := range f.arguments {
+		usage += " [" + strings.ToUpper(name) + "]"
+	}
+	fmt.Fprintf(b, "%s\n\nUsage: %s [flags]\n\nFor example:\n", f.synopsis, usage)
 	for _, e := range f.examples {
 		fmt.Fprintf(b, "  %s %s\n", command, e)
 	}

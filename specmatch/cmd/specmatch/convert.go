@@ -32,6 +32,7 @@ func setupConvert(f *cli.FlagSet) cli.Action {
 			"by default the weights are of a GNN of Hu et al. or GraphCL, for molecules or proteins")
 	cli.Var(f, &x.Out, "out", setting.Text, "model `file` to write: .safetensors")
 	f.Add(&x.engine)
+	f.Arguments("in", "out")
 	f.Check(func() error {
 		switch {
 		case x.In == "":
@@ -48,10 +49,15 @@ func setupConvert(f *cli.FlagSet) cli.Action {
 
 func (x *conversion) run(ctx context.Context, stdout, _ io.Writer) error {
 	if x.In == builtin {
-		return files.Write(x.Out, func(w io.Writer) error {
+		err := files.Write(x.Out, func(w io.Writer) error {
 			_, err := w.Write(pretrained.Model)
 			return err
 		})
+		if err == nil {
+			_, err = fmt.Fprintf(stdout, "%s: the built-in encoder for molecules\n"+
+				"next: specmatch inspect -model %[1]s\n", x.Out)
+		}
+		return err
 	}
 	be, err := x.engine.Open()
 	if err != nil {
@@ -71,7 +77,7 @@ func (x *conversion) run(ctx context.Context, stdout, _ io.Writer) error {
 		return err
 	}
 	encoder := m.Card.Encoder
-	_, err = fmt.Fprintf(stdout, "%s: %s, %d layers of width %d\n",
+	_, err = fmt.Fprintf(stdout, "%s: %s, %d layers of width %d\nnext: specmatch inspect -model %[1]s\n",
 		x.Out, encoder.Kind, encoder.Layers, encoder.Hidden)
 	return err
 }

@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/specmatch/apply"
@@ -34,6 +37,7 @@ func setupEmbed(f *cli.FlagSet) cli.Action {
 	x.output.models = func() []string { return []string{x.Model} }
 	f.Common("in", "out", "model", "features", "readout", "id", "smiles-column", "keep", "workers",
 		"float16", "shard", "collect")
+	f.Arguments("in", "out")
 	f.Section("Input", func() { f.Add(&x.input) })
 	f.Section("Output", func() { f.Add(&x.output) })
 	f.Section("Model", func() { x.registerModel(f) })
@@ -95,7 +99,22 @@ func (x *embedding) run(ctx context.Context, stdout, stderr io.Writer) error {
 		}
 		replicas = append(replicas, rows)
 	}
-	return x.output.write(ctx, "embed", replicas, stdout, stderr)
+	if err := x.output.write(ctx, "embed", replicas, stdout, stderr); err != nil {
+		return err
+	}
+	return x.writeNext(stdout)
+}
+
+// writeNext prints how to read the vectors.
+func (x *embedding) writeNext(w io.Writer) (err error) {
+	switch ending := strings.ToLower(filepath.Ext(x.Out)); {
+	case x.Out == stdio || x.Shard.N > 0:
+	case ending == ".npy":
+		_, err = fmt.Fprintf(w, "next: numpy.load(%q) in Python; the ids are in %s.ids.csv\n", x.Out, x.Out)
+	default:
+		_, err = fmt.Fprintf(w, "next: pandas.read_%s(%q) in Python\n", ending[1:], x.Out)
+	}
+	return err
 }
 
 // model returns what the job applies of a model, with a cache of the given number of bytes.

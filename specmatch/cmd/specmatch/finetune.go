@@ -82,6 +82,7 @@ func setupFinetune(f *cli.FlagSet) cli.Action {
 	}
 	f.Common("in", "target", "out", "model", "split", "folds", "test", "kind", "log", "range", "features",
 		"epochs", "seeds", "id", "smiles-column")
+	f.Arguments("in", "out")
 	f.Section("Input", func() { f.Add(&x.input) })
 	f.Section("Targets and splits", func() { x.registerTask(f) })
 	f.Free("in", "valid", "test")
@@ -298,9 +299,13 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 		return err
 	}
 	x.examples, err = finetune.Read(ctx, x.In, task, options)
+	if errors.Is(err, finetune.ErrNoTargets) {
+		task.Targets, err = x.onlyTarget(ctx, stderr)
+		if err == nil {
+			x.examples, err = finetune.Read(ctx, x.In, task, options)
+		}
+	}
 	switch {
-	case errors.Is(err, finetune.ErrNoTargets):
-		return cli.Usagef("-target is needed: the column of %s to predict", x.In)
 	case errors.Is(err, finetune.ErrScale):
 		return cli.Usagef("-log, -range: %w", finetune.ErrScale)
 	case errors.Is(err, finetune.ErrSeveral):
@@ -317,6 +322,27 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 		return cli.Usagef("-split %s is for molecules, and %s has %s", x.Split, x.In, x.examples.Content)
 	}
 	return nil
+}
+
+// onlyTarget sets -target to the only column of the file that can be one, and says so.
+func (x *tuning) onlyTarget(ctx context.Context, stderr io.Writer) ([]string, error) {
+	if x.In == stdio {
+		return nil, cli.Usagef("-target is needed: the column to predict")
+	}
+	columns := x.input.peek(ctx, records.Options{}, func(*records.Record) bool { return true }).Unused
+	columns = slices.DeleteFunc(columns, func(name string) bool {
+		lower := strings.ToLower(name)
+		return name == x.ID || lower == "id" || lower == "name" || strings.HasSuffix(lower, "_id")
+	})
+	switch len(columns) {
+	case 0:
+		return nil, cli.Usagef("-target is needed: the column of %s to predict", x.In)
+	case 1:
+	default:
+		return nil, cli.Usagef("-target is needed: the column of %s to predict, of %s", x.In, strings.Join(columns, ", "))
+	}
+	fmt.Fprintf(stderr, "%s: -target %s, the only column that it can be\n", x.In, columns[0])
+	return columns, x.flags.Set("target", columns[0])
 }
 
 // task returns what is learned, with the files of -valid and -test.

@@ -138,18 +138,36 @@ func (file *input) molecules() bool {
 	if file.In == "" || file.In == stdio {
 		return slices.Contains([]string{"", records.CSV, records.SMI, records.SDF}, file.Format)
 	}
+	found := false
+	file.peek(context.Background(), records.Options{Want: records.Molecules}, func(*records.Record) bool {
+		found = true
+		return true
+	})
+	return found
+}
+
+// peek calls look for the first records of the file until it returns true. It reads what wanted has, and
+// returns which columns the file has. It ignores errors, which the next reader reports.
+func (file *input) peek(
+	ctx context.Context, wanted records.Options, look func(*records.Record) bool,
+) (columns records.Reading) {
 	options, err := file.options()
 	if err != nil {
-		return false
+		return columns
 	}
 	if text, ok := options.Input.(io.Closer); ok {
 		defer text.Close()
 	}
 	options.ID = ""
-	options.Reading = nil
-	options.Want = records.Molecules
-	err = records.Read(context.Background(), file.In, options, func(*records.Record) error {
-		return errFound
+	options.Fields = wanted.Fields
+	options.Want = wanted.Want
+	options.Reading = &columns
+	errFound := errors.New("found")
+	records.Read(ctx, file.In, options, func(r *records.Record) error {
+		if look(r) {
+			return errFound
+		}
+		return nil
 	})
-	return errors.Is(err, errFound)
+	return columns
 }

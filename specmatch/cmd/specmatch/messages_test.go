@@ -19,20 +19,24 @@ func TestMessages(t *testing.T) {
 	model := filepath.Join("run", division{}.modelFile())
 	for line, want := range map[string]string{
 		// flags and commands
-		"embed -smiles smiles":             "there is no flag -smiles; did you mean -smiles-column?",
-		"finetune -epoch 1":                "there is no flag -epoch; did you mean -epochs?",
-		"finetune -targets y":              "there is no flag -targets; did you mean -target?",
-		"predict -models x":                "there is no flag -models; did you mean -model?",
-		"embed -xyzzy 1":                   "there is no flag -xyzzy",
-		"predct":                           `unknown command "predct"; did you mean "predict"?`,
-		"fine-tune":                        `unknown command "fine-tune"; did you mean "finetune"?`,
-		"m.csv":                            `this is a file, and a command comes first, as in embed -in m.csv`,
-		"frobnicate":                       `unknown command "frobnicate": want one of train, embed`,
-		"embed m.csv v.npy":                `unexpected argument "m.csv": every value follows its flag, as in -in m.csv or`,
-		"predict -in m.csv -model a b":     `unexpected argument "b": every value follows its flag, as in -out b`,
-		"train -method infonec -in m.csv":  `did you mean "infonce"?`,
-		"finetune -kind regresion":         `did you mean "regression"?`,
-		"finetune -in m.csv -loss absolut": `did you mean "absolute"?`,
+		"embed -smiles smiles":           "there is no flag -smiles; did you mean -smiles-column?",
+		"finetune -epoch 1":              "there is no flag -epoch; did you mean -epochs?",
+		"finetune -targets y":            "there is no flag -targets; did you mean -target?",
+		"predict -models x":              "there is no flag -models; did you mean -model?",
+		"embed -xyzzy 1":                 "there is no flag -xyzzy",
+		"predct":                         `unknown command "predct"; did you mean "predict"?`,
+		"fine-tune":                      `unknown command "fine-tune"; did you mean "finetune"?`,
+		"m.csv":                          `this is a file, and a command comes first, as in embed -in m.csv`,
+		"frobnicate":                     `unknown command "frobnicate": want one of train, embed`,
+		"predict -in m.csv -model a b":   "-out b: want a name that ends in .npy, .csv or .parquet, or -",
+		"embed m.csv w.npy more":         `unexpected argument "more": every value follows its flag, as in -model more`,
+		"embed m.csv w.npy -strict true": `unexpected argument "true": a switch takes its value after =, as in -strict=true`,
+		"completion fihs":                `want bash, zsh or fish; did you mean "fish"?`,
+		"finetune m.csv more":            "-target is needed: the column of m.csv to predict, of ",
+		"predict m.csv p.csv -model a.safetensors b.safetensors": "several models are one value, as in -model A,B or -model RUN",
+		"train -method infonec -in m.csv":                        `did you mean "infonce"?`,
+		"finetune -kind regresion":                               `did you mean "regression"?`,
+		"finetune -in m.csv -loss absolut":                       `did you mean "absolute"?`,
 		// columns
 		"finetune -in m.csv -target Length":                        `no column "Length"; did you mean "length"?`,
 		"finetune -in m.csv -target lenght":                        `no column "lenght"; did you mean "length"?`,
@@ -74,6 +78,21 @@ func TestUnderstood(t *testing.T) {
 	stdout = must(t, "finetune -in m.csv -target length -epochs 1 -seeds 2 -out run"+few+tiny)
 	if want := "next: specmatch predict -in NEW.csv -model run -out predictions.csv\n"; !strings.HasSuffix(stdout, want) {
 		t.Errorf("ends with %q", stdout)
+	}
+	write(t, "odd.csv", "name,mol,y\n"+strings.Repeat("a,CCO,1\nb,CCC,2\nc,CCCC,3\n", 10))
+	stdout, stderr, err = invoke(t.Context(), "finetune odd.csv only -id name -epochs 1 -seeds 1"+few+tiny)
+	if err != nil || !strings.Contains(stderr, "odd.csv: -target y, the only column that it can be\n") {
+		t.Errorf("%s%s%v", stdout, stderr, err)
+	}
+	write(t, "twice.csv", "smiles,key\nCCO,a\nCCC,b\nCCN,a\n")
+	must(t, "embed twice.csv t.csv -features descriptors")
+	_, stderr, err = invoke(t.Context(), "embed -id key twice.csv -features descriptors t.csv")
+	for _, want := range []string{
+		`twice.csv: 1 records have the id of an earlier one, such as "a"`, "t.csv: replaces an earlier file",
+	} {
+		if err != nil || !strings.Contains(stderr, want) {
+			t.Errorf("%q, %v; want %s", stderr, err, want)
+		}
 	}
 	must(t, "predict -in m.csv -model run -out a.csv")
 	must(t, "predict -in m.csv -model run/model-0.safetensors,run/model-1.safetensors -out b.csv")

@@ -130,6 +130,7 @@ func setupInspect(f *cli.FlagSet) cli.Action {
 	path := builtin
 	cli.Var(f, &path, "model", setting.Text,
 		"model `file` to describe; pretrained is the built-in encoder for molecules")
+	f.Arguments("model")
 	return func(_ context.Context, stdout, _ io.Writer) error {
 		path, err := oneModelFile(path)
 		if err != nil {

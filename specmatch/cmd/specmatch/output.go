@@ -136,6 +136,7 @@ func (o *output) write(ctx context.Context, label string, models []apply.Model, 
 	defer bar.Stop()
 	count := bar.Skip // records of earlier starts come first
 	shown := 0
+	repeats := newIDs()
 	job := apply.Job{
 		Path:     o.input.In,
 		Records:  options,
@@ -144,8 +145,15 @@ func (o *output) write(ctx context.Context, label string, models []apply.Model, 
 		Strict:   o.Strict,
 		Half:     o.Half,
 		Keep:     len(o.Keep),
-		Written:  o.observe,
-		Shard:    o.Shard,
+		Written: func(b apply.Batch) {
+			if o.input.ID != "" {
+				repeats.add(b)
+			}
+			if o.observe != nil {
+				o.observe(b)
+			}
+		},
+		Shard: o.Shard,
 		Progress: func(done int) {
 			count(done - shown)
 			count = bar.Add
@@ -153,22 +161,40 @@ func (o *output) write(ctx context.Context, label string, models []apply.Model, 
 		},
 	}
 	if o.Out == stdio {
-		if err := cli.CheckStdout(); err != nil {
-			return err
-		}
-		write := job.WriteCSV
-		if o.Format == "npy" {
-			write = job.WriteNPY
-		}
-		_, err := write(ctx, stdout, stderr)
-		o.input.describe(m.Trained, stderr)
-		return err
+		defer o.input.describe(m.Trained, stderr)
+		return o.stream(ctx, job, stdout, stderr)
 	}
-
+	_, absent := os.Stat(o.Out)
 	result, err := job.WriteFile(ctx, o.Out)
 	bar.Stop()
 	o.input.describe(m.Trained, stderr)
+	if text := repeats.String(); text != "" {
+		fmt.Fprintf(stderr, "%s: %s\n", o.input.In, text)
+	}
+	if absent == nil && err == nil {
+		fmt.Fprintf(stderr, "%s: replaces an earlier file\n", o.Out)
+	}
 	o.resumed = result.Records - o.input.reading.Records
+	return o.conclude(ctx, result, len(m.Columns), err, stdout, stderr)
+}
+
+// stream writes the rows to standard output.
+func (o *output) stream(ctx context.Context, job apply.Job, stdout, stderr io.Writer) error {
+	if err := cli.CheckStdout(); err != nil {
+		return err
+	}
+	write := job.WriteCSV
+	if o.Format == "npy" {
+		write = job.WriteNPY
+	}
+	_, err := write(ctx, stdout, stderr)
+	return err
+}
+
+// conclude prints what a job that ended with err has done.
+func (o *output) conclude(
+	ctx context.Context, result apply.Result, columns int, err error, stdout, stderr io.Writer,
+) error {
 	switch {
 	case err != nil:
 		if ctx.Err() != nil && result.Resumes {
@@ -181,7 +207,7 @@ func (o *output) write(ctx context.Context, label string, models []apply.Model, 
 			o.Out, o.Shard, result.Records)
 		return err
 	}
-	return o.summarise(stdout, result, len(m.Columns))
+	return o.summarise(stdout, result, columns)
 }
 
 // collect joins the shards of the output.

@@ -30,6 +30,7 @@ func setupPredict(f *cli.FlagSet) cli.Action {
 	x.output.models = func() []string { return x.Models }
 	f.Common("in", "model", "out", "level", "distance", "explain", "target", "keep", "id", "smiles-column",
 		"workers", "shard", "collect")
+	f.Arguments("in", "out")
 	f.Section("Input", func() { f.Add(&x.input) })
 	f.Section("Output", func() { f.Add(&x.output) })
 	f.Section("Model", func() { x.registerModel(f) })
@@ -121,10 +122,24 @@ func (x *prediction) run(ctx context.Context, stdout, stderr io.Writer) (err err
 			return err
 		}
 	}
-	if x.Explain == "" {
-		return nil
+	if x.Explain != "" {
+		if err := x.explain(ctx, opened.replicas, replicas[0]); err != nil {
+			return err
+		}
 	}
-	return x.explain(ctx, opened.replicas, replicas[0])
+	return x.writeNext(stdout)
+}
+
+// writeNext prints the flags that say how sure a prediction is, unless they are given.
+func (x *prediction) writeNext(w io.Writer) (err error) {
+	switch {
+	case x.Out == stdio || x.Shard.N > 0:
+	case x.Level == 0 && !x.Distance:
+		_, err = fmt.Fprintln(w, "next: -level 0.9 adds prediction intervals, -distance how unusual a record is")
+	case x.Explain != "":
+		_, err = fmt.Fprintf(w, "%s: the contribution of each node or atom\n", x.Explain)
+	}
+	return err
 }
 
 // checkModels returns an error unless the models predict, and the same things from the same features.

@@ -42,6 +42,9 @@ func setupReport(f *cli.FlagSet) cli.Action {
 			return err
 		}
 		_, err = fmt.Fprintf(stdout, "%s: %s\n", out, page.Title)
+		if err == nil && filepath.Ext(out) == ".html" {
+			_, err = fmt.Fprintln(stdout, "next: open it in a browser; it needs no network")
+		}
 		return err
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -54,29 +53,14 @@ func (x *prediction) newScorer(ctx context.Context, h model.Head) (*scorer, erro
 // hasFields reports whether the first usable record of the file has a value in one of the fields. It
 // ignores errors of the file, which the next reader reports.
 func (file *input) hasFields(ctx context.Context, fields []string) (found bool) {
-	options, err := file.options()
-	if err != nil {
-		return false
-	}
-	if text, ok := options.Input.(io.Closer); ok {
-		defer text.Close()
-	}
-	options.Fields = fields
-	options.Reading = nil
-	records.Read(ctx, file.In, options, func(r *records.Record) error {
-		if r.Err != nil {
-			return nil
-		}
+	file.peek(ctx, records.Options{Fields: fields}, func(r *records.Record) bool {
 		found = slices.ContainsFunc(r.Fields, func(text string) bool {
 			return strings.TrimSpace(text) != ""
 		})
-		return errFound
+		return r.Err == nil
 	})
 	return found
 }
-
-// errFound ends the reading of a file after its first record.
-var errFound = errors.New("found")
 
 // add stores the predictions and targets of a batch.
 func (s *scorer) add(b apply.Batch) {

@@ -113,6 +113,7 @@ func setupTrain(f *cli.FlagSet) cli.Action {
 	r := &x.run
 	f.Common("in", "out", "method", "epochs", "hidden", "layers", "atoms", "smiles-column",
 		"readout", "batch", "lr", "seed")
+	f.Arguments("in", "out")
 	f.Section("Input", func() { f.Add(&x.input) })
 	f.Free("in")
 	f.Section("Encoder and training", func() { x.registerTraining(f) })
@@ -227,8 +228,10 @@ func (x *trainCommand) train(ctx context.Context, stdout, stderr io.Writer) erro
 	plan := run.NewPlan(dir)
 	run.Add(plan, []run.Unit[training.Trained]{r.Unit(r.Method, x.engine, dir)})
 	return plan.Run(ctx, stdout, stderr, func() error {
-		_, err := fmt.Fprintf(stdout, "%s: %s trained on %d %s by %s\n",
-			dir.Join(modelFile), r.Encoder.Kind, len(t.Records), t.Content, r.Method)
+		model := dir.Join(modelFile)
+		_, err := fmt.Fprintf(stdout, "%s: %s trained on %d %s by %s\n"+
+			"next: specmatch embed -in FILE -model %[1]s -out vectors.npy, or finetune -model %[1]s\n",
+			model, r.Encoder.Kind, len(t.Records), t.Content, r.Method)
 		return err
 	})
 }
