@@ -89,6 +89,9 @@ func (a Architecture) New(be backend.Backend, rng *rand.Rand) (Encoder, error) {
 	if err := a.Check(); err != nil {
 		return nil, err
 	}
+	if be == nil {
+		return nil, errors.New("gnn: the backend is nil; want an engine, such as cpu.New(tensor.Float32)")
+	}
 	switch a.Kind {
 	case KindGIN:
 		g := NewGIN(be, GINConfig{

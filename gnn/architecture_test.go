@@ -3,6 +3,7 @@ package gnn_test
 import (
 	"encoding/json"
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -114,3 +115,11 @@ func TestArchitectureRefuses(t *testing.T) {
 
 // other is an encoder that is none of the package's.
 type other struct{ gnn.Encoder }
+
+// TestNilBackend: no engine is an error, not a panic.
+func TestNilBackend(t *testing.T) {
+	a := gnn.Architecture{Kind: gnn.KindGIN, In: 2, Hidden: 4, Layers: 1}
+	if _, err := a.New(nil, rand.New(rand.NewPCG(1, 1))); err == nil || !strings.Contains(err.Error(), "the backend is nil") {
+		t.Error(err)
+	}
+}

@@ -35,7 +35,7 @@ func (l *loadedSet) tune(
 	r := finetune.Molecules
 	head := model.Head{Kind: l.kind(), Outputs: l.tasks}
 	r.Atoms = f.atoms
-	a := r.Architecture(head.Kind)
+	a := r.Architecture(head.Kind, nil)
 	var source *model.Trained
 	if f.encoder {
 		source, err = pretrained.Open(be)

@@ -120,7 +120,7 @@ func (e *Explainer) without(mol *molecule.Molecule, atoms ...int) *graph.Graph {
 // Explain writes an [Explanation] as a line for each record that can be used and whose values are
 // finite. The explainers work at the same time. Explain takes a prediction for each node, but does not
 // compute the rows of j.Model.
-func (j Job) Explain(ctx context.Context, w io.Writer, explainers ...*Explainer) error {
+func (j *Job) Explain(ctx context.Context, w io.Writer, explainers ...*Explainer) error {
 	encoder := json.NewEncoder(w)
 	j.Model.Columns = nil
 	j.Model.Rows = func(context.Context, []*graph.Graph) ([]float64, error) {

@@ -88,7 +88,7 @@ func TestExplain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (apply.Job{Path: "m.csv", Records: o, Model: predictor}).Explain(t.Context(), &lines, explainer); err != nil {
+	if err := (&apply.Job{Path: "m.csv", Records: o, Model: predictor}).Explain(t.Context(), &lines, explainer); err != nil {
 		t.Fatal(err)
 	}
 	var all []apply.Explanation

@@ -24,7 +24,18 @@ func alcohols() *strings.Reader {
 	return strings.NewReader(b.String())
 }
 
-// Fit a model to a column of a table. What kind of target it is, its values tell.
+// Fit a model to a column of a file by the program's recipe.
+func ExampleFitFile() {
+	be := cpu.New(tensor.Float32)
+	model, result, err := finetune.FitFile(context.Background(), "../../testdata/molecules.csv", be, "logS")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(model.Card.Head.Kind, model.Card.Head.Tasks, result.Kept()["test_rmse"] < 1)
+	// Output: regression [logS] true
+}
+
+// Fit a model to a column of a table, step by step. What kind of target it is, its values tell.
 func ExampleRead() {
 	examples, err := finetune.Read(context.Background(), "alcohols.csv",
 		finetune.Task{Targets: []string{"alcohol"}}, records.Options{Input: alcohols()})

@@ -139,6 +139,9 @@ const maxAttribute = 1e19
 
 // checkFit returns an error unless the model can be fitted to the data with the options.
 func checkFit(m *model.Trained, d Data, o Options) error {
+	if m == nil {
+		return errors.New("finetune: the model is nil; want one with a head, such as Examples.NewModel makes")
+	}
 	h := m.Card.Head
 	if h == nil || m.Head == nil {
 		return errors.New("finetune: the model is an encoder without a head")

@@ -412,6 +412,9 @@ func (i *interrupted) Step(b train.Batch) (train.Metrics, error) {
 
 // TestRefused: data that are not what the head is for.
 func TestRefused(t *testing.T) {
+	if _, err := finetune.New(nil, finetune.Data{}, finetune.Options{}); err == nil || !strings.Contains(err.Error(), "the model is nil") {
+		t.Error(err)
+	}
 	be := cpu.New(tensor.Float32)
 	ds := dataset.Default()
 	e, err := gnn.Architecture{Kind: gnn.KindGIN, In: ds.FeatureWidth, Hidden: 4, Layers: 1}.New(be, rand.New(rand.NewPCG(1, 1)))

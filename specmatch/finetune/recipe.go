@@ -2,6 +2,7 @@ package finetune
 
 import (
 	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch/model"
 )
@@ -38,16 +39,34 @@ var Molecules = Recipe{
 	Average:  0.99,
 }
 
-// Architecture returns the encoder of the recipe. For regression it sums over the atoms, since a
-// number may grow with the size of a molecule.
-func (r Recipe) Architecture(kind model.Kind) gnn.Architecture {
+// Graphs is the default recipe for graphs that are not molecules.
+var Graphs = Recipe{
+	Hidden:   64,
+	Layers:   3,
+	Batch:    32,
+	Epochs:   100,
+	Patience: 20,
+	Rate:     0.001,
+	Average:  0.99,
+}
+
+// Architecture returns the encoder of the recipe for graphs with these features, nil for molecules. For
+// regression of molecules it sums over the atoms, since a number may grow with the size of a molecule.
+func (r Recipe) Architecture(kind model.Kind, features *graph.Columns) gnn.Architecture {
 	a := gnn.Architecture{
-		Kind:    gnn.KindChemGIN,
-		Hidden:  r.Hidden,
-		Layers:  r.Layers,
-		Dropout: r.Dropout,
-		Sum:     kind == model.Regression,
+		Kind:   gnn.KindChemGIN,
+		Hidden: r.Hidden,
+		Layers: r.Layers,
 	}
+	if features != nil {
+		a.Kind = gnn.KindGIN
+		a.In = features.Width()
+		a.EdgeLabels = features.EdgeLabels()
+		a.Weights = features.EdgeWeights()
+		return a
+	}
+	a.Dropout = r.Dropout
+	a.Sum = kind == model.Regression
 	if r.Atoms != feature.Hu.Name { // which files do not name
 		a.Atoms = r.Atoms
 	}
