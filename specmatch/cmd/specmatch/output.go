@@ -47,10 +47,11 @@ func (o *output) Register(f *cli.FlagSet) {
 	cli.Var(f, &o.Out, "out", setting.Text,
 		"output `file`: .npy (float32, ids in OUT.ids.csv), .csv or .parquet;\n"+
 			"- is standard output, in the format of -out-format")
-	o.Format = "csv"
-	cli.Var(f, &o.Format, "out-format", setting.OneOf("csv", "npy"),
+	o.Format = formatCSV
+	cli.Var(f, &o.Format, "out-format", setting.OneOf(formatCSV, formatNPY, formatRequests),
 		"`format` of standard output: csv, or npy for programs: one float32 matrix per batch, with a row\n"+
-			"of NaN for each unusable record")
+			"of NaN for each unusable record; requests keeps the process open: each request on standard input is\n"+
+			"a line with a number of bytes, and a file of that size; each answer a line of JSON, and its matrices")
 	f.BoolVar(&o.Strict, "strict", false, "stop with an error at the first unusable record")
 	f.BoolVar(&o.Half, "float16", false, "write .npy as float16: half the size, three significant digits")
 	cli.Var(f, &o.Shard, "shard", shard.Parse,
@@ -69,7 +70,7 @@ func (o *output) Register(f *cli.FlagSet) {
 func (o *output) check() error {
 	ending := strings.ToLower(filepath.Ext(o.Out))
 	switch {
-	case o.Keep != nil && (o.Format != "csv" || o.Out != stdio && ending != ".csv"):
+	case o.Keep != nil && (o.Format != formatCSV || o.Out != stdio && ending != ".csv"):
 		return cli.Usagef("-keep: -out %s: want a name that ends in .csv", o.Out)
 	case o.Half && ending != ".npy":
 		return cli.Usagef("-float16: -out %s: want a name that ends in .npy", o.Out)
@@ -79,9 +80,11 @@ func (o *output) check() error {
 		return cli.Usagef("-collect joins all shards: drop -shard")
 	case o.Out == "":
 		return cli.Usagef("-out is needed: a .npy, .csv or .parquet file, or -")
+	case o.Format == formatRequests && (o.Out != stdio || o.input.In != stdio):
+		return cli.Usagef("-out-format requests needs -in - and -out -")
 	case o.Out == stdio:
 		return nil
-	case o.Format != "csv":
+	case o.Format != formatCSV:
 		return cli.Usagef("-out-format %s is for -out -; the name of a file sets its format", o.Format)
 	}
 	outputs, err := apply.Outputs(o.Out)
@@ -161,6 +164,10 @@ func (o *output) write(ctx context.Context, label string, models []apply.Model, 
 		},
 	}
 	if o.Out == stdio {
+		if o.Format == formatRequests {
+			bar.Stop()
+			return o.answer(ctx, job, stdout)
+		}
 		defer o.input.describe(m.Trained, stderr)
 		return o.stream(ctx, job, stdout, stderr)
 	}
@@ -184,7 +191,7 @@ func (o *output) stream(ctx context.Context, job apply.Job, stdout, stderr io.Wr
 		return err
 	}
 	write := job.WriteCSV
-	if o.Format == "npy" {
+	if o.Format == formatNPY {
 		write = job.WriteNPY
 	}
 	_, err := write(ctx, stdout, stderr)
