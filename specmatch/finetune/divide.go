@@ -183,7 +183,12 @@ func (x *Examples) checkParts(s *dataset.Split) error {
 	training := len(s.Train)
 	validation := len(s.Valid)
 	testing := len(s.Test)
-	if training == 0 || validation == 0 || testing == 0 {
+	untested := x.Test.Path == NoTest
+	if training == 0 || validation == 0 || testing == 0 && !untested {
+		if untested {
+			return fmt.Errorf("%s: %d records with a target; want at least one to train on and one to validate",
+				x.path, training+validation)
+		}
 		return fmt.Errorf("%s: the split %s divides its %d records with a target into %d to train on, "+
 			"%d to validate and %d to test; want some in every part", x.path, x.Split,
 			training+validation+testing, training, validation, testing)

@@ -33,7 +33,7 @@ type Task struct {
 	// train, valid or test; "" is Random for regression and Stratified otherwise.
 	Split string
 	// Valid and Test are files with those sets; the other sets are taken from the first file.
-	// A file without a path is none.
+	// A file without a path is none. The path [NoTest] makes the test set empty.
 	Valid, Test File
 	// Bounds accepts targets such as >10 and ≤0.5 as bounds of a number; otherwise they are
 	// refused.
@@ -44,6 +44,9 @@ type Task struct {
 	// to the embedding; nil for none.
 	Beside *model.Numbers
 }
+
+// NoTest is the path of Task.Test for fits that hold out no records for a test.
+const NoTest = "none"
 
 // File is another file with the columns of the first.
 type File struct {
@@ -180,7 +183,11 @@ func (x *Examples) readParts(ctx context.Context, o records.Options) error {
 		name string
 		file File
 	}{{valid, x.Valid}, {test, x.Test}} {
-		if part.file.Path == "" {
+		switch part.file.Path {
+		case "":
+			continue
+		case NoTest:
+			x.first[part.name] = len(x.Records)
 			continue
 		}
 		o.Format = part.file.Format

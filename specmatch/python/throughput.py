@@ -2,10 +2,11 @@
 """Molecules a second through Python beside those of the command line, in turn.
 
     python3 throughput.py zinc250k.csv.gz [RUNS [ROWS]]
+    python3 throughput.py --single zinc250k.csv.gz
 
 The first ROWS (100,000) molecules of a table with a column smiles are embedded RUNS (3) times by
 `specmatch embed` from one file into another, by Embedder().stream and by Embedder().transform of
-the installed package. Seconds are of the wall and of the processor, in all processes.
+the installed package. Seconds are of the wall and of the processor, in all processes. --single embeds 1,000 molecules one by one.
 """
 import csv
 import gzip
@@ -21,10 +22,24 @@ from statistics import median
 from specmatch_cl import Embedder, tool
 
 
-def main():
-    path, runs, rows = sys.argv[1], *map(int, sys.argv[2:] + [3, 100_000][len(sys.argv) - 2:])
+def read(path, rows):
     with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8", newline="") as f:
-        smiles = [row["smiles"].strip() for row in islice(csv.DictReader(f), rows)]
+        return [row["smiles"].strip() for row in islice(csv.DictReader(f), rows)]
+
+
+def single(path):
+    smiles, embedder = read(path, 1000), Embedder()
+    began = time.monotonic()
+    for molecule in smiles:
+        embedder.transform([molecule])
+    print(f"{len(smiles)} molecules one by one: {time.monotonic() - began:.1f} s")
+
+
+def main():
+    if sys.argv[1] == "--single":
+        return single(sys.argv[2])
+    path, runs, rows = sys.argv[1], *map(int, sys.argv[2:] + [3, 100_000][len(sys.argv) - 2:])
+    smiles = read(path, rows)
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder, "molecules.csv")
         table.write_text("\n".join(["smiles", *smiles, ""]), encoding="utf-8")

@@ -134,7 +134,8 @@ func (x *tuning) registerTask(f *cli.FlagSet) {
 		"`file` with the validation set, with the columns of -in; without -test, a ninth of -in is "+
 			"the test set")
 	cli.Var(f, &x.Test, "test", setting.Text,
-		"`file` with the test set, with the columns of -in; without -valid, a ninth of -in validates")
+		"`file` with the test set, with the columns of -in; without -valid, a ninth of -in validates;\n"+
+			"none fits on all other records, without a test")
 	f.BoolVar(&x.Balanced, "balanced", false,
 		"weigh the loss so that all classes count alike, however rare")
 	f.BoolVar(&x.Scale.Log, "log", false,
@@ -363,7 +364,11 @@ func (x *tuning) task(ctx context.Context) (finetune.Task, error) {
 		{"valid", x.Valid, &task.Valid},
 		{"test", x.Test, &task.Test},
 	} {
-		if part.path == "" {
+		switch {
+		case part.path == "":
+			continue
+		case part.path == finetune.NoTest && part.name == "test":
+			task.Test.Path = finetune.NoTest
 			continue
 		}
 		input := x.input

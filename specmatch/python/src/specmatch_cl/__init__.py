@@ -7,14 +7,14 @@ file of it. All of them call the program that this package installs, through pip
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from .estimators import Classifier, Embedder, Regressor
+from .estimators import Classifier, Embedder, Regressor, valid
 from .tool import SpecmatchError, read_card
 
 if TYPE_CHECKING:
     from .modules import from_torch as from_torch, to_torch as to_torch
 
 __version__ = version("specmatch-cl")
-__all__ = ["Classifier", "Embedder", "Regressor", "SpecmatchError", "read_card"]  # and what needs PyTorch
+__all__ = ["Classifier", "Embedder", "Regressor", "SpecmatchError", "read_card", "valid"]  # and what needs PyTorch
 
 def __getattr__(name: str) -> Any:
     if name not in ("to_torch", "from_torch"):

@@ -1,9 +1,10 @@
 """Transformer and estimators of scikit-learn that call the program."""
+import csv
+import json
 import re
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from difflib import get_close_matches
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -14,9 +15,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from . import records, tool
+from . import parameters, records, tool, worker
 
 Rows = NDArray[np.float32]
+
+AT_ONCE = 256  # so many records are asked of a process that stays
 
 def bar(label: str, total: int | None, shown: bool) -> Callable[[int, int | None], None]:
     """A bar of what is done of how much, where tqdm is installed."""
@@ -30,27 +33,41 @@ def bar(label: str, total: int | None, shown: bool) -> Callable[[int, int | None
         of.update(done - of.n)
     return show
 
+def seed_of(random_state: tool.Seed) -> int | None:
+    """A seed of the program; None is its default, 0."""
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31 - 1))
+    return random_state
+
+def numbers(path: Path) -> list[dict[str, list[float]]]:
+    """The columns of numbers of a table metrics.csv, for each of its units."""
+    units: dict[str, list[dict[str, str]]] = {}
+    with path.open(encoding="utf-8", newline="") as f:
+        for row in csv.DictReader(f):
+            units.setdefault(row["unit"], []).append(row)
+    histories: list[dict[str, list[float]]] = []
+    for rows in units.values():
+        history: dict[str, list[float]] = {}
+        for name in rows[0]:
+            try:
+                history[name] = [float(row[name] or "nan") for row in rows]
+            except ValueError:  # a text
+                continue
+        histories.append(history)
+    return histories
+
 class Base(BaseEstimator):
-    """What transformer and estimators share: parameters, some of which are flags of the program, and its runs."""
-    commands: ClassVar[tuple[str, ...]]  # of the program, whose flags are parameters
-
-    def __init__(self, model: tool.Source, handle_invalid: str, n_jobs: int | None, random_state: int | None,
-                 verbose: bool, flags: dict[str, Any]) -> None:
-        self.model, self.handle_invalid, self.n_jobs = model, handle_invalid, n_jobs
-        self.random_state, self.verbose, self._flags = random_state, verbose, flags
-        known = set[str]().union(*map(tool.parameters, self.commands)) if flags else set[str]()
-        for name in sorted(flags.keys() - known):
-            close = get_close_matches(name, known, n=1)
-            meant = f"; did you mean {close[0]!r}?" if close else ""
-            raise ValueError(f"{type(self).__name__} has no parameter {name!r}: "
-                             f"it is no flag of specmatch {' or '.join(self.commands)} that can be set here{meant}")
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return super().get_params(deep) | self._flags
-
-    def set_params(self, **params: Any) -> Self:
-        self.__init__(**self.get_params() | params)
-        return self
+    """What transformer and estimators share: runs of the program with their parameters as flags."""
+    model: tool.Source
+    handle_invalid: str
+    n_jobs: int | None
+    random_state: tool.Seed
+    verbose: bool
+    ignore: str | Sequence[str] | None
+    n_features_in_: int
+    history_: list[dict[str, list[float]]]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -58,18 +75,15 @@ class Base(BaseEstimator):
         tags.input_tags.two_d_array = False
         return tags
 
-    def _ignore(self) -> list[str]:
+    def _ignored(self) -> list[str]:
         """What of a graph the parameter ignore skips."""
-        given = self._flags.get("ignore") or ()
+        given = self.ignore or ()
         return given.split(",") if isinstance(given, str) else list(given)
 
-    def _arguments(self, command: str, form: str, folder: str, files: Sequence[bytes], **more: Any) -> list[str]:
-        """A command for records on standard input, with models as files and the parameters that are its flags."""
-        names = [f"{folder}/{i}.safetensors" for i in range(len(files))]
-        for name, data in zip(names, files):
-            Path(name).write_bytes(data)
-        given = {k: v for k, v in self._flags.items() if k in tool.parameters(command)}
-        return [command, *tool.flags(in_="-", format=form, id="row", model=",".join(names) or None, **more, **given)]
+    def _arguments(self, command: str, form: str, **more: Any) -> list[str]:
+        """A command for records on standard input, with the parameters that are its flags."""
+        given = {name: getattr(self, name, None) for name in parameters.FLAGS[command]}
+        return [command, *tool.flags(in_="-", format=form, id="row"), *tool.flags(**given | more)]
 
     def _train(self, command: str, data: Any, targets: list[list[str]], **more: Any) -> tuple[bytes, ...]:
         """The models that a command leaves that trains on the data."""
@@ -83,69 +97,67 @@ class Base(BaseEstimator):
                 raise tool.SpecmatchError(bad[0])
 
         with tempfile.TemporaryDirectory() as folder:
-            form, text = records.encode(data, targets, self._ignore())
-            if targets:  # nothing is held out to test on, but the program wants some
-                more["test"] = f"{folder}/test.{form}"
-                some = records.encode(data[:256], [t[:256] for t in targets], self._ignore())[1]
-                Path(more["test"]).write_bytes(b"".join(some))
+            form, text = records.encode(data, targets, self._ignored())
+            if targets:
+                more["test"] = "none"  # nothing is held out to test on
             start = [tool.load(self.model)] if targets and self.model is not None else []
-            arguments = self._arguments(command, form, folder, start, out=f"{folder}/run", **more)
-            with tool.running(arguments, text, self.n_jobs, heard):
+            arguments = self._arguments(command, form, out=f"{folder}/run", **more)
+            with tool.running([*arguments, *tool.models(folder, start)], text, self.n_jobs, heard, records.FIRST[form]):
                 pass
+            self.n_features_in_ = 1  # a column of records
+            self.history_ = numbers(Path(folder, "run", "metrics.csv"))
             return tuple(p.read_bytes() for p in sorted(Path(folder, "run").glob("model*.safetensors")))
 
     def _stream(self, command: str, X: Iterable[Any], files: Sequence[bytes],
-                total: int | None = None) -> Iterator[Rows]:
-        if self.handle_invalid not in ("error", "nan", "drop"):
-            raise ValueError(f"handle_invalid is {self.handle_invalid!r}; want 'error', 'nan' or 'drop'")
+                total: int | None = None, **more: Any) -> Iterator[Rows]:
+        if self.handle_invalid not in self._choices:
+            raise ValueError(f"handle_invalid is {self.handle_invalid!r}; want one of {list(self._choices)}")
         show, done, bad = bar(command, total, self.verbose), 0, 0
-        form, text = records.encode(X, ignore=self._ignore())
-        with tempfile.TemporaryDirectory() as folder:
-            arguments = self._arguments(command, form, folder, files, strict=self.handle_invalid == "error")
-            for rows in tool.matrices(arguments, text, self.n_jobs):
-                invalid = np.isnan(rows).all(axis=1)
-                done, bad = done + len(rows), bad + int(invalid.sum())
-                show(done, None)
-                yield rows[~invalid] if self.handle_invalid == "drop" else rows
+        form, text = records.encode(X, ignore=self._ignored())
+        arguments = self._arguments(command, form, strict=self.handle_invalid == "error", out="-", **more)
+        if total is not None and total <= AT_ONCE:
+            batches = worker.asked(arguments, files, b"".join(text), self.n_jobs, records.FIRST[form])
+        else:
+            batches = tool.matrices(arguments, files, text, self.n_jobs, records.FIRST[form])
+        for rows in batches:
+            invalid = np.isnan(rows).all(axis=1)
+            done, bad = done + len(rows), bad + int(invalid.sum())
+            show(done, None)
+            yield rows[~invalid] if self.handle_invalid == "drop" else rows
         if bad:
             warnings.warn(f"{bad} of {done} records cannot be used", stacklevel=5)
 
-    def _rows(self, command: str, X: Any, files: Sequence[bytes]) -> Rows:
+    _choices: ClassVar[tuple[str, ...]] = ("error", "nan", "drop")
+
+    def _rows(self, command: str, X: Any, files: Sequence[bytes], **more: Any) -> Rows:
         data = list(records.listed(X))
         if not data:
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
         out, at = np.empty((0, 0), np.float32), 0
-        for rows in self._stream(command, data, files, len(data)):
+        for rows in self._stream(command, data, files, len(data), **more):
             if not at:
                 out = np.empty((len(data), rows.shape[1]), np.float32)
             out[at:at + len(rows)] = rows
             at += len(rows)
         return out[:at]
 
-class Embedder(TransformerMixin, Base):
-    """Vectors of molecules and graphs: of SMILES, ``networkx`` graphs, PyG's ``Data``, or pairs (edges,
-    features) with features whole numbers [nodes], numbers [nodes×width] or the number of nodes.
+class Embedder(TransformerMixin, parameters.Embedder, Base):
+    """Vectors of molecules and graphs.
 
-    Parameters
+    Records are SMILES, RDKit's molecules, ``networkx`` graphs, PyG's ``Data``, or tuples (edges, features) and
+    (edges, features, labels or weights of edges), with features whole numbers or texts [nodes], numbers
+    [nodes×width] or the number of nodes.
+
+    The parameters are those of ``__init__``: a few of this package, and the flags of ``specmatch embed`` and
+    ``specmatch train`` with ``_`` for ``-``.
+
+    Attributes
     ----------
-    model : a model file; None is the encoder of molecules in the program
-    method : trains an encoder on the records that ``fit`` gets, by this method of ``specmatch train``
-    handle_invalid : what to do with a record that cannot be read: ``"error"``, a row of ``"nan"``, or
-        ``"drop"`` its row. Unless it is ``"error"``, training leaves such records out.
-    n_jobs : threads; None is all cores
-    random_state : the seed of training
-    verbose : shows a bar where tqdm is installed
-    flags : any flag of ``specmatch embed`` and, with a method, ``specmatch train``, with _ for -, such as
-        ``features="descriptors,encoder"``, ``readout="all:sum"``, ``largest_fragment=True``,
-        ``neutralise=True`` or ``epochs=20``; None is its default
+    n_features_in_ : int
+        1, the column of records.
+    history_ : list of dict
+        With a method, the metrics of each epoch of training, by name.
     """
-    commands = "embed", "train"
-
-    def __init__(self, model: tool.Source = None, *, method: str | None = None, handle_invalid: str = "error",
-                 n_jobs: int | None = None, random_state: int | None = None, verbose: bool = False,
-                 **flags: Any) -> None:
-        super().__init__(model, handle_invalid, n_jobs, random_state, verbose, flags)
-        self.method = method
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -153,10 +165,26 @@ class Embedder(TransformerMixin, Base):
         return tags
 
     def fit(self, X: Any, y: Any = None) -> Self:
+        """Trains an encoder with a method; without one it reads the model file.
+
+        Parameters
+        ----------
+        X : list, array, Series or table of one column
+            Records.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        Embedder
+            Itself.
+        """
+        self.n_features_in_ = 1
         if self.method is None:
             self.model_ = tool.load(self.model)
         else:
-            self.model_, = self._train("train", records.listed(X), [], method=self.method, seed=self.random_state)
+            seed = seed_of(self.random_state)
+            self.model_, = self._train("train", records.listed(X), [], method=self.method, seed=seed)
         return self
 
     def _model(self) -> bytes:
@@ -165,19 +193,42 @@ class Embedder(TransformerMixin, Base):
         return self.model_ if hasattr(self, "model_") else tool.load(self.model)
 
     def transform(self, X: Any) -> Rows:
-        """The vectors [records×width], float32."""
+        """The vectors of records.
+
+        Parameters
+        ----------
+        X : list, array, Series or table of one column
+            Records.
+
+        Returns
+        -------
+        numpy.ndarray of float32
+            Vectors [records×width].
+        """
         return self._rows("embed", X, [self._model()])
 
     def stream(self, X: Iterable[Any]) -> Iterator[Rows]:
-        """The vectors of any iterable, batch by batch, so that neither need fit into memory."""
+        """The vectors of any iterable, batch by batch, so that neither need fit into memory.
+
+        Parameters
+        ----------
+        X : iterable
+            Records.
+
+        Yields
+        ------
+        numpy.ndarray of float32
+            Vectors [records×width] of the next records.
+        """
         return self._stream("embed", records.listed(X), [self._model()])
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """The names of the columns, as the program writes them at the head of a table."""
         head = b""
         with tempfile.TemporaryDirectory() as folder:
+            arguments = [*self._arguments("embed", "jsonl", out="-"), *tool.models(folder, [self._model()])]
             try:
-                with tool.running(self._arguments("embed", "jsonl", folder, [self._model()], out="-")) as stdout:
+                with tool.running(arguments) as stdout:
                     head = stdout.readline()
             except tool.SpecmatchError:  # a table without records has a head all the same
                 if not head:
@@ -188,33 +239,90 @@ class Embedder(TransformerMixin, Base):
         """Writes the encoder as a model file."""
         Path(path).write_bytes(self._model())
 
-class Predictor(Base):
+class Predictor(parameters.Predictor, Base):
     """What the estimators share."""
-    commands = ("finetune",)
     kind: ClassVar[str]
     classes_: NDArray[Any]
-
-    def __init__(self, model: tool.Source = None, *, n_estimators: int = 1, handle_invalid: str = "error",
-                 n_jobs: int | None = None, random_state: int | None = None, verbose: bool = False,
-                 **flags: Any) -> None:
-        super().__init__(model, handle_invalid, n_jobs, random_state, verbose, flags)
-        self.n_estimators = n_estimators
+    prior_: NDArray[np.float64]
+    _choices = ("error", "nan", "drop", "prior")
 
     def _fit(self, X: Any, targets: list[list[str]]) -> Self:
         data = list(records.listed(X))
         check_consistent_length(data, targets[0])
         names = ",".join(f"y{k}" for k in range(len(targets)))
         self.models_ = self._train("finetune", data, targets, kind=self.kind, target=names,
-                                   seeds=self.n_estimators, first_seed=self.random_state)
+                                   seeds=self.n_estimators, first_seed=seed_of(self.random_state))
         return self
 
-    def _outputs(self, X: Any) -> NDArray[np.float64]:
+    def _predicted(self, X: Any, **more: Any) -> NDArray[np.float64]:
+        """All columns that predict gives."""
         check_is_fitted(self, "models_")
-        rows = self._rows("predict", X, self.models_)
-        return rows[:, :rows.shape[1] // min(len(self.models_), 2)].astype(np.float64)  # of several, stds are behind
+        return self._rows("predict", X, self.models_, **more).astype(np.float64)
+
+    def _outputs(self, X: Any) -> NDArray[np.float64]:
+        rows = self._predicted(X)
+        return rows[:, :rows.shape[1] // min(len(self.models_), 2)]  # of several, stds are behind
+
+    def _filled(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The predictions, with those of the training records where handle_invalid is prior."""
+        if self.handle_invalid == "prior":
+            check_is_fitted(self, "prior_")
+            y[np.isnan(y).any(axis=1)] = self.prior_
+        return y
+
+    def distance(self, X: Any) -> NDArray[np.float64]:
+        """How far records are from those of training: 1 is usual, larger values are less alike.
+
+        Parameters
+        ----------
+        X : list, array, Series or table of one column
+            Records.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Distances [records].
+        """
+        return self._predicted(X, distance=True)[:, -1]
+
+    def explain(self, X: Any) -> list[NDArray[np.float64] | None]:
+        """What each node or atom contributes to a prediction: by how much that falls when it is removed.
+
+        Parameters
+        ----------
+        X : list, array, Series or table of one column
+            Records.
+
+        Returns
+        -------
+        list of numpy.ndarray of float64
+            For each record the contributions [nodes×outputs], of atoms in the order of the SMILES; None for one
+            that cannot be read.
+        """
+        check_is_fitted(self, "models_")
+        data = list(records.listed(X))
+        form, text = records.encode(data, ignore=self._ignored())
+        explained: list[NDArray[np.float64] | None] = [None] * len(data)
+        with tempfile.TemporaryDirectory() as folder:
+            source, lines = Path(folder, f"in.{form}"), Path(folder, "why.jsonl")
+            source.write_bytes(b"".join(text))
+            arguments = self._arguments("predict", form, out=f"{folder}/out.npy", explain=lines,
+                                        strict=self.handle_invalid == "error") + [f"-in={source}"]
+            with tool.running([*arguments, *tool.models(folder, self.models_)], (), self.n_jobs, first=records.FIRST[form]):
+                pass
+            for line in lines.read_text("utf-8").splitlines():
+                keys = json.loads(line)
+                explained[int(keys["id"])] = np.array(list(keys["nodes"].values()), np.float64).T
+        return explained
 
     def save(self, path: str) -> list[str]:
-        """Writes the model as a file; several get -0, -1 and so on before the ending."""
+        """Writes the model as a file; several get -0, -1 and so on before the ending.
+
+        Returns
+        -------
+        list of str
+            The names of the files.
+        """
         check_is_fitted(self, "models_")
         whole, several = Path(path), len(self.models_) > 1
         names = [str(whole.with_stem(f"{whole.stem}-{i}")) if several else path for i in range(len(self.models_))]
@@ -223,10 +331,20 @@ class Predictor(Base):
         return names
 
     @classmethod
-    def load(cls, *paths: str) -> Self:
-        """The model of a file, or the mean of several."""
-        self = cls(n_estimators=len(paths))
+    def load(cls, *paths: str, **settings: Any) -> Self:
+        """The model of a file, or the mean of several.
+
+        Parameters
+        ----------
+        *paths : str
+            Model files of ``save`` or ``specmatch finetune``.
+        **settings
+            Parameters of ``__init__``, such as ``handle_invalid="nan"``.
+        """
+        given: dict[str, Any] = {"n_estimators": len(paths)} | settings
+        self = cls(**given)
         self.models_ = tuple(Path(path).read_bytes() for path in paths)
+        self.n_features_in_ = 1
         head = self._head()
         if head.get("kind") != cls.kind:
             raise ValueError(f"{paths[0]} predicts {head.get('kind', 'nothing')}; want {cls.kind}")
@@ -235,53 +353,193 @@ class Predictor(Base):
             self.classes_ = np.unique([int(text) for text in texts] if whole else texts)
         return self
 
-    def _head(self) -> dict[str, Any]:
+    def _head(self) -> Mapping[str, Any]:
         return tool.read_card(self.models_[0]).get("head", {})
 
 class Regressor(RegressorMixin, Predictor):
-    """Fine-tunes a graph network for numbers, one or several for each record, of which NaN are not
-    known. A ninth of the records chooses the epoch.
+    """Fine-tunes a graph network for numbers, one or several for each record. A ninth of the records chooses
+    the epoch.
 
-    Parameters
+    Records are as in Embedder. The parameters are those of ``__init__``: a few of this package, and the flags of
+    ``specmatch finetune`` with ``_`` for ``-``.
+
+    Attributes
     ----------
-    model : a model file whose encoder to start from, or "pretrained"; None is random weights
-    n_estimators : models, with seeds from random_state on, whose mean is predicted
-    flags : any flag of ``specmatch finetune``, such as ``epochs=100``, ``readout="last:max"`` or
-        ``largest_fragment=True``. The rest is as in Embedder.
+    models_ : tuple of bytes
+        The model files.
+    prior_ : numpy.ndarray of float64
+        The mean of each target, which ``handle_invalid="prior"`` predicts.
+    history_ : list of dict
+        For each model the metrics of each epoch, by name.
+    n_features_in_ : int
+        1, the column of records.
     """
     kind = "regression"
 
     def fit(self, X: Any, y: Any) -> Self:
+        """Fits n_estimators models.
+
+        Parameters
+        ----------
+        X : list, array, Series or table of one column
+            Records.
+        y : array-like of float
+            Targets [records] or [records×targets]; NaN is not known.
+
+        Returns
+        -------
+        Regressor
+            Itself.
+        """
         values = np.asarray(y, dtype=np.float64)
-        columns = values.reshape(len(values), -1).T
-        return self._fit(X, [["" if np.isnan(v) else repr(float(v)) for v in column] for column in columns])
+        table = values.reshape(len(values), -1)
+        self.prior_ = np.array([column[~np.isnan(column)].mean() for column in table.T])
+        return self._fit(X, [["" if np.isnan(v) else repr(float(v)) for v in column] for column in table.T])
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        y = self._outputs(X)
+        """Predicts the targets.
+
+        Parameters
+        ----------
+        X : list, array, Series or table of one column
+            Records.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Predictions [records] or [records×targets].
+        """
+        y = self._filled(self._outputs(X))
         return y[:, 0] if y.shape[1] == 1 else y
 
+    def predict_interval(self, X: Any, level: float = 0.9) -> NDArray[np.float64]:
+        """Intervals in which the targets are with a probability, by split conformal prediction.
+
+        Parameters
+        ----------
+        X : list, array, Series or table of one column
+            Records.
+        level : float, default 0.9
+            The probability.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Lower and upper ends [records×2] or [records×targets×2].
+        """
+        rows, targets = self._predicted(X, level=level), self._head()["outputs"]
+        ends = rows[:, -2 * targets:].reshape(len(rows), targets, 2)
+        return ends[:, 0] if targets == 1 else ends
+
 class Classifier(ClassifierMixin, Predictor):
-    """Fine-tunes a graph network for classes; otherwise as Regressor."""
+    """Fine-tunes a graph network for classes; otherwise as Regressor.
+
+    Attributes
+    ----------
+    classes_ : numpy.ndarray
+        The classes, ascending.
+    prior_ : numpy.ndarray of float64
+        The frequency of each class, which ``handle_invalid="prior"`` predicts.
+    models_, history_, n_features_in_
+        As in Regressor.
+    """
     kind = "classes"
 
     def fit(self, X: Any, y: Any) -> Self:
+        """Fits n_estimators models.
+
+        Parameters
+        ----------
+        X : list, array, Series or table of one column
+            Records.
+        y : array-like
+            Classes [records], of any kind that can be sorted.
+
+        Returns
+        -------
+        Classifier
+            Itself.
+        """
         self.classes_, index = np.unique(np.asarray(y), return_inverse=True)
+        self.prior_ = np.bincount(index) / max(len(index), 1)
         texts = [str(c) for c in self.classes_]
         self._fit(X, [[texts[i] for i in index]])
         if gaps := set(texts) - set(self._head()["class_values"]):
             raise ValueError(f"classes of these names are read as gaps: {sorted(gaps)}")
         return self
 
+    def _of_classes(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Columns in the order of classes_."""
+        texts = self._head()["class_values"]
+        return columns[:, [texts.index(str(c)) for c in self.classes_]]
+
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """The probabilities [records×classes], in the order of classes_."""
-        p, texts = self._outputs(X), self._head()["class_values"]
-        return p[:, [texts.index(str(c)) for c in self.classes_]]
+        """Predicts probabilities.
+
+        Parameters
+        ----------
+        X : list, array, Series or table of one column
+            Records.
+
+        Returns
+        -------
+        numpy.ndarray of float64
+            Probabilities [records×classes], in the order of classes_.
+        """
+        return self._filled(self._of_classes(self._outputs(X)))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The classes; None for a record that cannot be read."""
+        """Predicts the most probable classes.
+
+        Parameters
+        ----------
+        X : list, array, Series or table of one column
+            Records.
+
+        Returns
+        -------
+        numpy.ndarray
+            Classes [records]; None for a record that cannot be read.
+        """
         p = self.predict_proba(X)
         y, bad = self.classes_[np.nan_to_num(p).argmax(axis=1)], np.isnan(p).any(axis=1)
         if bad.any():
             y = y.astype(object)
             y[bad] = None
         return y
+
+    def predict_set(self, X: Any, level: float = 0.9) -> NDArray[np.bool_]:
+        """Sets of classes, one of which is right with a probability, by split conformal prediction.
+
+        Parameters
+        ----------
+        X : list, array, Series or table of one column
+            Records.
+        level : float, default 0.9
+            The probability.
+
+        Returns
+        -------
+        numpy.ndarray of bool
+            Whether a class is in the set [records×classes], in the order of classes_.
+        """
+        columns = self._predicted(X, level=level)[:, -len(self.classes_):]
+        return np.asarray(self._of_classes(columns) == 1, dtype=np.bool_)
+
+def valid(smiles: Any) -> NDArray[np.bool_]:
+    """Says which molecules can be read.
+
+    Parameters
+    ----------
+    smiles : list, array, Series or table of one column
+        SMILES or RDKit's molecules.
+
+    Returns
+    -------
+    numpy.ndarray of bool
+        True for each molecule that can be read.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        rows = Embedder(handle_invalid="nan", features="morgan:2:16").transform(smiles)
+    return np.asarray(~np.isnan(rows).any(axis=1), dtype=np.bool_)

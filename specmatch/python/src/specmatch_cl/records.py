@@ -3,12 +3,14 @@ import csv
 import io
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from importlib import import_module
 from itertools import chain, islice
 from typing import Any, cast
 
 import numpy as np
 
 CHUNK = 1024  # records in a piece of text
+FIRST = {"csv": 2, "jsonl": 1}  # the line of the first record, by format
 
 def listed(records: Any) -> Any:
     """The records of a list, a Series, an array, a table of one column, or an iterator."""
@@ -35,7 +37,8 @@ def encode(records: Iterable[Any], targets: Sequence[Sequence[str]] = (),
     head = list(islice(rest, CHUNK))
     numbered = enumerate(chain(head, rest))
     names = [f"y{k}" for k in range(len(targets))]
-    if isinstance(next((r for r in head if not missing(r)), ""), str):
+    first = next((r for r in head if not missing(r)), "")
+    if isinstance(first, str) or hasattr(first, "GetNumAtoms"):
         rows = ([i, smiles(i, r), *(t[i] for t in targets)] for i, r in numbered)
         return "csv", table(chain([["row", "smiles", *names]], rows))
     known = ({"row": i} | graph(i, r, ignore) | {name: t[i] for name, t in zip(names, targets)} for i, r in numbered)
@@ -48,9 +51,15 @@ def table(rows: Iterator[list[Any]]) -> Iterator[bytes]:
         yield text.getvalue().encode("utf-8", "replace")
 
 def smiles(i: int, record: Any) -> str:
-    if not isinstance(record, str) and not missing(record):
+    """A molecule as a text on one line, so that lines and records count alike."""
+    if missing(record):
+        return ""
+    if hasattr(record, "GetNumAtoms"):  # rdkit.Chem.Mol
+        chem: Any = import_module("rdkit.Chem")
+        return chem.MolToSmiles(record)
+    if not isinstance(record, str):
         raise TypeError(f"record {i} is of type {type(record).__name__}, where the first one is a text")
-    return record if isinstance(record, str) else ""
+    return record.replace("\r", "↵").replace("\n", "↵")
 
 def graph(i: int, record: Any, ignore: Collection[str] = ()) -> dict[str, Any]:
     """The keys of a line of JSON Lines, without edges if there is no record."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from subprocess import PIPE, STDOUT
+from subprocess import PIPE
 from threading import Thread
 from typing import IO, Any, cast
 
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Source = str | os.PathLike[str] | None  # of a model; None is that of the program
-OURS = set("in out out_format format id strict target kind seed seeds first_seed test shard collect list".split())
+Seed = int | np.random.RandomState | np.random.Generator | None
 ENDED = (errno.EPIPE, errno.EINVAL)  # says writing to a program that has ended, the latter on Windows
 
 class SpecmatchError(ValueError):
@@ -44,19 +44,32 @@ def flags(**values: Any) -> list[str]:
         return str(value).lower() if isinstance(value, bool) else str(value)
     return [f"-{name.rstrip('_').replace('_', '-')}={text(v)}" for name, v in values.items() if v is not None]
 
-@cache
-def parameters(command: str) -> set[str]:
-    """The flags of a command, with _ for -, that are not set by this package."""
-    table = json.loads(subprocess.run([program(), "flags", command], stdout=PIPE, stderr=STDOUT, check=True).stdout)
-    names = {name for flag in table for name in (flag["name"], flag.get("old")) if name}
-    return {name.replace("-", "_") for name in names} - OURS
+def models(folder: str, files: Sequence[bytes]) -> list[str]:
+    """The flag that names model files, which are written into a folder."""
+    names = [f"{folder}/{i}.safetensors" for i in range(len(files))]
+    for name, data in zip(names, files):
+        Path(name).write_bytes(data)
+    return flags(model=names or None)
+
+def message(text: str, first: int) -> str:
+    """A message with records by number, from 0, for lines of standard input."""
+    text = re.sub(r"^specmatch(\.exe)?: | \(-h explains the flags\)$", "", text)
+    text = re.sub(r"(?<!\S)(?:dataset: )?-:(\d+)", lambda m: f"record {int(m[1]) - first}", text)
+    return re.sub(r"^(dataset: )?-: ", "", text)
+
+def warn(lines: Iterable[str]) -> None:
+    """Warns of edges that a run has dropped, as its messages say."""
+    for line in lines:
+        for dropped in re.findall(r"[^;]*(?:self-loops|repeated edges) dropped", line):
+            warnings.warn(dropped.strip(), stacklevel=7)
 
 @contextmanager
 def running(arguments: Sequence[str], text: Iterable[bytes] = (), threads: int | None = None,
-            heard: Callable[[str], None] = lambda line: None) -> Generator[IO[bytes]]:
+            heard: Callable[[str], None] = lambda line: None, first: int = 2) -> Generator[IO[bytes]]:
     """The standard output of a run of the program, which a thread feeds with the text.
 
-    heard gets each line of standard error. What is raised inside, by the text or by heard ends the program.
+    heard gets each line of standard error, and first is the line of the first record. What is raised inside, by
+    the text or by heard ends the program.
     """
     env = os.environ | ({} if threads is None else {"GOMAXPROCS": str(threads)})
     process = subprocess.Popen([program(), *arguments], stdin=PIPE, stdout=PIPE, stderr=PIPE, env=env)
@@ -72,8 +85,9 @@ def running(arguments: Sequence[str], text: Iterable[bytes] = (), threads: int |
                 latest = line.decode("utf-8", "replace").rstrip()
                 if not said or not said[0].startswith(("panic: ", "fatal error: ", "SIGQUIT: ")):  # traces follow
                     said.append(latest)
-                dropped.extend(re.findall(r"[^;]*(?:self-loops|repeated edges) dropped", latest))
-                heard(latest)
+                if latest.endswith(" dropped") or " dropped;" in latest:
+                    dropped.append(latest)
+                heard(message(latest, first))
 
     def guarded(work: Callable[[], None]) -> None:
         try:
@@ -97,33 +111,41 @@ def running(arguments: Sequence[str], text: Iterable[bytes] = (), threads: int |
     workers[1].join()
     if failures:
         raise failures[0]
-    for edges in dropped:
-        warnings.warn(edges.strip(), stacklevel=6)
+    warn(dropped)
     if process.returncode == 130:
         raise KeyboardInterrupt
     if process.returncode < 0:
         raise SpecmatchError(f"the program was killed by {signal.Signals(-process.returncode).name}")
     if process.returncode > 0:
         line = said[-1] if said else f"status {process.returncode}"
-        raise SpecmatchError(re.sub(r"^specmatch(\.exe)?: | \(-h explains the flags\)$", "", line))
+        raise SpecmatchError(message(line, first))
 
-def matrices(arguments: Sequence[str], text: Iterable[bytes], threads: int | None) -> Iterator[NDArray[np.float32]]:
-    """The matrix of each batch, with rows of NaN for records that cannot be used."""
+def matrix(out: Any) -> NDArray[np.float32] | None:
+    """The next matrix of a stream; None if that ends within it, as the program was killed."""
+    np.lib.format.read_magic(out)
+    shape, _, dtype = np.lib.format.read_array_header_1_0(out)
+    rows = np.empty(shape, dtype)
+    return rows if out.readinto(rows.data.cast("B")) == rows.nbytes else None
+
+def matrices(arguments: Sequence[str], files: Sequence[bytes], text: Iterable[bytes], threads: int | None,
+             first: int) -> Iterator[NDArray[np.float32]]:
+    """The matrix of each batch by models, with rows of NaN for records that cannot be used."""
     used = False
-    try:
-        with running([*arguments, "-out=-", "-out-format=npy"], text, threads) as stdout:
-            out = cast(Any, stdout)
-            while out.peek(1):
-                np.lib.format.read_magic(out)
-                shape, _, dtype = np.lib.format.read_array_header_1_0(out)
-                rows = np.empty(shape, dtype)
-                if out.readinto(rows.data.cast("B")) != rows.nbytes:
-                    break  # the program was killed
-                used = used or not np.isnan(rows).all()
-                yield rows
-    except SpecmatchError as e:  # that no record can be used is none: there is a row for each
-        if used or "records can be used" not in str(e):
-            raise
+    with tempfile.TemporaryDirectory() as folder:
+        flag = models(folder, files)
+        try:
+            with running([*arguments, *flag, "-out-format=npy"], text, threads, first=first) as stdout:
+                out = cast(Any, stdout)
+                while out.peek(1) and (rows := matrix(out)) is not None:
+                    used = used or not np.isnan(rows).all()
+                    yield rows
+        except SpecmatchError as e:
+            if used or not none_usable(str(e)):
+                raise
+
+def none_usable(error: str) -> bool:
+    """Whether the error is that no record can be used. It is none: there is a row for each."""
+    return "records can be used" in error
 
 @cache
 def pretrained() -> bytes:
