@@ -37,18 +37,19 @@ type response struct {
 func (o *output) answer(ctx context.Context, job apply.Job, stdout io.Writer) error {
 	job.Progress = nil
 	job.Written = nil
-	in := bufio.NewReader(os.Stdin)
+	requests := bufio.NewReader(os.Stdin)
 	for ctx.Err() == nil {
-		line, err := in.ReadString('\n')
+		line, err := requests.ReadString('\n')
 		if err == io.EOF && line == "" {
 			return nil
 		}
 		size, sizeErr := strconv.Atoi(strings.TrimSpace(line))
 		if err != nil || sizeErr != nil || size < 0 || size > maxRequest {
-			return fmt.Errorf("standard input: %q: want a line with the bytes of a request, at most %d", line, maxRequest)
+			return fmt.Errorf("standard input: %q: want a line with the bytes of a request, at most %d",
+				line, maxRequest)
 		}
 		text := make([]byte, size)
-		if _, err := io.ReadFull(in, text); err != nil {
+		if _, err := io.ReadFull(requests, text); err != nil {
 			return fmt.Errorf("standard input: a request of %d bytes: %w", size, err)
 		}
 		if err := o.answerOne(ctx, job, text, stdout); err != nil {
