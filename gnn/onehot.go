@@ -27,9 +27,9 @@ func (b *Batch) choose(table *autodiff.Var) *autodiff.Var {
 	return table.GatherRows(b.Host.X.Category)
 }
 
-// forwardOneHot returns [GINConv.Forward] of one-hot features X, nil for others or with edges. Aggregation is linear, so
-// (X + A·X)·W = X·W + A·(X·W), and X·W picks rows of W: the matrix X is never built, and
-// the sum over neighbours runs at the hidden width.
+// forwardOneHot returns [GINConv.Forward] of one-hot features X, nil for others or with edges.
+// Aggregation is linear, so (X + A·X)·W = X·W + A·(X·W), and X·W picks rows of W: the matrix X is never
+// built, and the sum over neighbours runs at the hidden width.
 func (c *GINConv) forwardOneHot(b *Batch) *autodiff.Var {
 	if !b.categorical() || c.Edges != nil {
 		return nil

@@ -54,8 +54,8 @@ func (p Predictions) targets(k int) []float64 {
 }
 
 // Errors returns the error of each record, a mean over its targets: |y − prediction| on the
-// target's scale, in standard deviations of the training set, or one minus the probability of the observed answer. It is NaN
-// without a target that is no bound.
+// target's scale, in standard deviations of the training set, or one minus the probability of the observed
+// answer. It is NaN without a target that is no bound.
 func (p Predictions) Errors() []float64 {
 	errs := make([]float64, len(p.samples))
 	for k := range errs {

@@ -10,9 +10,8 @@ import (
 // that it was trained on. Package finetune makes it.
 //
 // Split conformal prediction (Vovk et al. 2005; Lei et al. 2018) scores how far an answer is from
-// its prediction:
-// |y − prediction| on the scale of a number, and one minus the probability of the answer otherwise. The interval or set of answers
-// that score at most the ⌈(n+1)·level⌉-th of n scores holds the true answer with at least the
+// its prediction: |y − prediction| on the scale of a number, and one minus the probability of the answer
+// otherwise. The interval or set of answers that score at most the ⌈(n+1)·level⌉-th of n scores holds the true answer with at least the
 // probability level, for records like those that were scored.
 type Calibration struct {
 	// Scores are the scores of each task, ascending; classes are one task. At most a thousand represent

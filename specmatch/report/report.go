@@ -139,8 +139,11 @@ func title(runs []*run.Run) string {
 		}
 	}
 	s := strings.Join(names, ", ")
-	if len(runs) > 1 {
+	switch {
+	case len(runs) > 1:
 		s += fmt.Sprintf(": %d runs", len(runs))
+	case s == finetuning && len(runs[0].Rows) > 0:
+		s = tunedTitle(runs[0])
 	}
 	return s
 }

@@ -64,9 +64,28 @@ type testRow struct {
 	distance  float64
 }
 
+// finetuning is the experiment of a run of the command finetune.
+const finetuning = "specmatch finetune"
+
+// tunedTitle names the targets, the data set and the score of a fine-tuning.
+func tunedTitle(r *run.Run) string {
+	row := r.Rows[0]
+	var targets []string
+	json.Unmarshal(r.Flags["target"], &targets) // absent in runs of a set with targets of its own
+	score := fmt.Sprintf("%s %.4g", strings.ToUpper(row.Metric), row.Mean)
+	if !math.IsNaN(row.Std) {
+		score += fmt.Sprintf(" ± %.2g", row.Std)
+	}
+	title := fmt.Sprintf("%s: %s", row.Dataset, score)
+	if len(targets) > 0 {
+		title = fmt.Sprintf("%s of %s: %s", strings.Join(targets, ", "), row.Dataset, score)
+	}
+	return title
+}
+
 // newTuned reads the results and test predictions of a fine-tuning. It returns nil for other runs.
 func newTuned(r *run.Run) (*tuned, error) {
-	if r.Experiment != "specmatch finetune" || len(r.Rows) == 0 {
+	if r.Experiment != finetuning || len(r.Rows) == 0 {
 		return nil, nil
 	}
 	t := &tuned{run: r, kind: r.Rows[0].Method}
@@ -492,7 +511,20 @@ func (t *tuned) confusion() (blocks []block) {
 	return blocks
 }
 
-// worst draws the ten cases with the largest errors over all splits.
+// mostCases is how many cases a report draws.
+const mostCases = 10
+
+// shortNumber returns a number with at most five digits, such as -5.839 of -5.8389999999999995, and
+// other texts as they are.
+func shortNumber(text string) string {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return text
+	}
+	return strconv.FormatFloat(v, 'g', 5, 64)
+}
+
+// worst draws the cases with the largest errors over all splits.
 func (t *tuned) worst() []block {
 	type named struct {
 		Case
@@ -508,7 +540,13 @@ func (t *tuned) worst() []block {
 		return cmp.Compare(b.Error, a.Error)
 	})
 	b := block{}
-	for _, c := range cases[:min(10, len(cases))] {
+	shown := map[string]bool{} // molecules of several splits once, by their largest error
+	for _, c := range cases {
+		key := cmp.Or(c.SMILES, c.ID)
+		if shown[key] || len(shown) == mostCases {
+			continue
+		}
+		shown[key] = true
 		d := plot.Graph{
 			Title:  cmp.Or(c.SMILES, c.ID),
 			Nodes:  c.Nodes,
@@ -520,7 +558,7 @@ func (t *tuned) worst() []block {
 		}
 		f := figure{
 			Caption: fmt.Sprintf("%s (%s): %s %.3g, observed %s",
-				c.ID, strings.ReplaceAll(c.unit, "=", " "), c.Of, c.Predicted, c.Observed),
+				c.ID, strings.ReplaceAll(c.unit, "=", " "), c.Of, c.Predicted, shortNumber(c.Observed)),
 			More: c.SMILES,
 		}
 		if len(d.Nodes) > 0 {

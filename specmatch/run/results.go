@@ -45,9 +45,25 @@ type rowOf[F float64 | Float] struct {
 
 func convert[G, F float64 | Float](r rowOf[F]) rowOf[G] {
 	return rowOf[G]{
-		r.Experiment, r.Dataset, r.Method, r.Protocol, r.Metric, G(r.Mean), G(r.Std),
-		append([]G{}, convertAll[G](r.PerSeed)...), r.Seeds, convertAll[G](r.Twins), convertAll[G](r.WithoutTwins), r.Beta, G(r.Percentile), r.Epochs, r.Backend, r.Precision, G(r.Seconds),
-		G(r.GraphsPerSecond), r.Code,
+		Experiment:      r.Experiment,
+		Dataset:         r.Dataset,
+		Method:          r.Method,
+		Protocol:        r.Protocol,
+		Metric:          r.Metric,
+		Mean:            G(r.Mean),
+		Std:             G(r.Std),
+		PerSeed:         append([]G{}, convertAll[G](r.PerSeed)...),
+		Seeds:           r.Seeds,
+		Twins:           convertAll[G](r.Twins),
+		WithoutTwins:    convertAll[G](r.WithoutTwins),
+		Beta:            r.Beta,
+		Percentile:      G(r.Percentile),
+		Epochs:          r.Epochs,
+		Backend:         r.Backend,
+		Precision:       r.Precision,
+		Seconds:         G(r.Seconds),
+		GraphsPerSecond: G(r.GraphsPerSecond),
+		Code:            r.Code,
 	}
 }
 

@@ -124,7 +124,7 @@ func (f *frame) numbered(a Axes) {
 		longest = max(longest, utf8.RuneCountInString(t.label))
 	}
 	f.open(a, float64(longest)*glyph, 34)
-	f.text("above", 0, 28, a.YLabel)
+	f.text("above", 0, 26, a.YLabel)
 	for _, t := range ticks {
 		fmt.Fprintf(f, `<path class="grid" d="M%s %sH%s"/>`, px(f.left), px(f.y(t.value)), px(f.right))
 		f.text("y", f.left-4, f.y(t.value)+3.5, t.label)

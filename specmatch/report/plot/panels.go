@@ -162,9 +162,14 @@ func (s Scatter) draw(f *frame, index func(name string) int) error {
 	if !f.see(slices.Concat(classes...)...) {
 		return errors.New("no point can be drawn")
 	}
-	if s.Guide == Zero {
+	switch s.Guide {
+	case Zero:
 		f.y0 = min(f.y0, 0)
 		f.y1 = max(f.y1, 0)
+	case Identity: // equal values are as far along both axes
+		f.x0 = min(f.x0, f.y0)
+		f.x1 = max(f.x1, f.y1)
+		f.y0, f.y1 = f.x0, f.x1
 	}
 	f.numbered(s.Axes)
 	switch s.Guide {
