@@ -11,8 +11,8 @@ import (
 //
 // Split conformal prediction (Vovk et al. 2005; Lei et al. 2018) scores how far an answer is from
 // its prediction: |y − prediction| on the scale of a number, and one minus the probability of the answer
-// otherwise. The interval or set of answers that score at most the ⌈(n+1)·level⌉-th of n scores holds the true answer with at least the
-// probability level, for records like those that were scored.
+// otherwise. The interval or set of answers that score at most the ⌈(n+1)·level⌉-th of n scores holds the
+// true answer with at least the probability level, for records like those that were scored.
 type Calibration struct {
 	// Scores are the scores of each task, ascending; classes are one task. At most a thousand represent
 	// the Count scores of a task: the next larger one stands for each that was dropped.

@@ -340,7 +340,8 @@ func (x *tuning) onlyTarget(ctx context.Context, stderr io.Writer) ([]string, er
 		return nil, cli.Usagef("-target is needed: the column of %s to predict", x.In)
 	case 1:
 	default:
-		return nil, cli.Usagef("-target is needed: the column of %s to predict, of %s", x.In, strings.Join(columns, ", "))
+		return nil, cli.Usagef("-target is needed: the column of %s to predict, of %s",
+			x.In, strings.Join(columns, ", "))
 	}
 	fmt.Fprintf(stderr, "%s: -target %s, the only column that it can be\n", x.In, columns[0])
 	return columns, x.flags.Set("target", columns[0])
