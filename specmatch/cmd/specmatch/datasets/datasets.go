@@ -421,7 +421,7 @@ func stats(ctx context.Context, c *call) error {
 		"edges: distinct undirected edges, including self-loops in the files, as in the official table",
 		"node labels: number of distinct labels (width of their one-hot encoding)",
 		"copies: graphs that repeat an earlier one: equal edges and node labels in some order of the nodes; " +
-		"next to it, " +
+			"next to it, " +
 			"those with equal edge labels, too",
 		"contradictory: groups of copies, whatever their edge labels, with several classes",
 		fmt.Sprintf("twins: test graphs with a copy in the training part; stratified %d-fold cross-validation, "+
