@@ -225,6 +225,15 @@ func TestCopies(t *testing.T) {
 	if n := c.CountShared(folds); n != 4 {
 		t.Errorf("%d shared in two folds", n)
 	}
+	labelled := edges(t, 2, [2]int{0, 1})
+	labelled.EdgeLabel = make([]int32, labelled.Entries())
+	plain := dataset.WithoutEdgeLabels([]*graph.Graph{labelled})
+	if plain[0].EdgeLabel != nil || labelled.EdgeLabel == nil {
+		t.Error("labels of edges are not removed, or from the graph itself")
+	}
+	if got := copies(t, labelled, plain[0]); got != nil {
+		t.Errorf("edges with the label 0 and without labels: %v", got)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := dataset.FindCopies(ctx, dataset.Default().Graphs); !errors.Is(err, context.Canceled) {

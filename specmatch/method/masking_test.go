@@ -97,6 +97,58 @@ func TestHiddenFeatures(t *testing.T) {
 	}
 }
 
+// shownFeatures is an encoder that keeps the features that it saw.
+type shownFeatures struct {
+	linearNodes
+	rows []float64
+}
+
+func (e *shownFeatures) Nodes(b *gnn.Batch, mode nn.Mode) *autodiff.Var {
+	e.rows = b.Features().Data()
+	return e.linearNodes.Nodes(b, mode)
+}
+
+// TestReplacedFeatures: where all nodes are hidden, nine of ten show the token, and one of ten the features of
+// a node that is drawn, most often another one.
+func TestReplacedFeatures(t *testing.T) {
+	be := newFloat64()
+	const n = 200
+	rng := maskingDraws(0)
+	e := &shownFeatures{linearNodes: linearNodes{nn.NewLinear(be, "encoder", n, tableWidth, nn.XavierUniform, rng)}}
+	m := NewFeatureMasking(be, e, tableWidth, n, rng)
+	m.Share = 1
+	token := make([]float64, n)
+	for i := range token {
+		token[i] = 2
+	}
+	be.Upload(m.Token.Value, token)
+	g := &graph.Graph{Ptr: make([]int32, n+1), X: graph.Features{Width: n, Category: make([]int32, n)}}
+	for i := range g.X.Category {
+		g.X.Category[i] = int32(i)
+	}
+	b := new(graph.Batch)
+	b.Reset(n)
+	b.Append(g)
+	b.EndView()
+	tape := autodiff.NewTape(be)
+	defer tape.Reset()
+	m.Loss(b, tape, maskingDraws(1))
+	tokens := 0
+	others := 0
+	for i := range n {
+		row := e.rows[i*n : (i+1)*n]
+		switch {
+		case slices.Equal(row, token):
+			tokens++
+		case row[i] != 1:
+			others++
+		}
+	}
+	if tokens != 9*n/10 || others < n/10-2 {
+		t.Errorf("of %d hidden nodes, %d show the token and %d another node's features", n, tokens, others)
+	}
+}
+
 // seeing is an encoder that keeps the batch that it saw.
 type seeing struct {
 	table

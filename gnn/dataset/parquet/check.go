@@ -126,7 +126,7 @@ func checkPages(r io.ReaderAt, size int64, file *parquet.File) error {
 					g, len(group.Columns), len(columns))
 			}
 			unread -= length
-			largest, err := checkChunk(io.NewSectionReader(r, start, length), columns[c])
+			largest, err := checkChunk(io.NewSectionReader(r, start, length), columns[c], meta.DataPageOffset-start)
 			if err != nil {
 				return fmt.Errorf("column %d of row group %d: %w", c, g, err)
 			}
@@ -152,9 +152,11 @@ func leaves(columns []*parquet.Column, c *parquet.Column) []*parquet.Column {
 }
 
 // checkChunk checks the pages of a column in a row group, and returns about how many bytes of
-// memory the largest takes.
-func checkChunk(r *io.SectionReader, column *parquet.Column) (largest int64, err error) {
+// memory the largest takes. One page must begin at the offset first, where the library begins to read.
+func checkChunk(r *io.SectionReader, column *parquet.Column, first int64) (largest int64, err error) {
+	found := false
 	for offset := int64(0); offset < r.Size(); {
+		found = found || offset == first
 		header, length, err := readHeader(r, offset)
 		if err != nil {
 			return 0, fmt.Errorf("the header of a page: %w", err)
@@ -174,6 +176,9 @@ func checkChunk(r *io.SectionReader, column *parquet.Column) (largest int64, err
 		}
 		raw := int64(header.UncompressedPageSize) + int64(header.CompressedPageSize)
 		largest = max(largest, raw+decoded+8*announced(header))
+	}
+	if !found && r.Size() > 0 {
+		return 0, errors.New("its first page of data is not where the footer says")
 	}
 	return largest, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/csv"
 	"errors"
+	"flag"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -19,6 +20,7 @@ import (
 
 	parquetgo "github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/deprecated"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/specmatch/specmatch/gnn/dataset/parquet"
@@ -196,6 +198,43 @@ func mutate(rng *rand.Rand, data []byte) []byte {
 	return data
 }
 
+// TestFirstPage: a footer that sends the library into the middle of a page is refused.
+func TestFirstPage(t *testing.T) {
+	refused := 0
+	for _, data := range specimens(t) {
+		file, err := parquetgo.OpenFile(bytes.NewReader(data), int64(len(data)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		meta := file.Metadata()
+		for k := range meta.RowGroups[0].Columns {
+			chunk := &meta.RowGroups[0].Columns[k].MetaData
+			if chunk.DictionaryPageOffset == 0 {
+				continue
+			}
+			chunk.DataPageOffset++
+			footer, err := thrift.Marshal(new(thrift.CompactProtocol), meta)
+			chunk.DataPageOffset--
+			if err != nil {
+				t.Fatal(err)
+			}
+			end := len(data) - 8 - int(binary.LittleEndian.Uint32(data[len(data)-8:]))
+			damaged := slices.Concat(data[:end], footer)
+			damaged = binary.LittleEndian.AppendUint32(damaged, uint32(len(footer)))
+			damaged = append(damaged, "PAR1"...)
+			if _, err := read(t, damaged); err == nil || !strings.Contains(err.Error(), "first page of data is not where") {
+				t.Errorf("column %d: %v", k, err)
+			}
+			refused++
+		}
+	}
+	if refused == 0 {
+		t.Error("no file has a dictionary")
+	}
+}
+
+var mutants = flag.Int("mutants", 1000, "damaged files of TestMutatedParquet")
+
 // TestMutatedParquet: a damaged file ends neither the process nor its memory, nor does it take long.
 func TestMutatedParquet(t *testing.T) {
 	files := specimens(t)
@@ -204,9 +243,9 @@ func TestMutatedParquet(t *testing.T) {
 			t.Fatalf("%s, %v", text, err)
 		}
 	}
-	n := 1000
+	n := *mutants
 	if testing.Short() {
-		n = 200
+		n = min(n, 200)
 	}
 	path := filepath.Join(t.TempDir(), "f.parquet")
 	rng := rand.New(rand.NewPCG(1, 1))

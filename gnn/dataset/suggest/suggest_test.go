@@ -23,6 +23,8 @@ func TestNearest(t *testing.T) {
 		"--":         "",
 		"x":          "y",
 		"completion": "",
+		"pr":         "",
+		"xmixxs":     "",
 	} {
 		if got, ok := Nearest(name, known); got != want || ok != (want != "") {
 			t.Errorf("%q: %q, want %q", name, got, want)

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/metrics"
 	"slices"
 	"strings"
 	"testing"
@@ -88,14 +90,40 @@ func TestParseUnicode(t *testing.T) {
 	if len(s.Runs) != 1 || !slices.Equal(s.Runs[0].Args, want) {
 		t.Errorf("%+v, want the arguments %q", s.Runs, want)
 	}
+}
+
+var mutants = flag.Int("mutants", 1000, "damaged files of TestParseAnything")
+
+// TestParseAnything: every text, of pieces or a damaged sweep, ends in little time and memory; what is said about
+// it is TestParse's.
+func TestParseAnything(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	pieces := []string{"à", "Å", "\u00a0", "\u2003", "\xa0", "\x85", "\xc3", "'", `"`, "#", " ", "-p", "=", "\n", "run", "grid", "unsupervised"}
-	for range 2000 {
+	allocated := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	sound := "unsupervised -seeds 3\n" + strings.Repeat("grid -beta 0.05 1 2 3 4 5 6 7 8 9\n", 3) +
+		"run -data \"my sets\"/'#1' -dataset \"it's\" # 'x\n"
+	for range *mutants {
 		var text strings.Builder
+		damaged := []byte(sound)
+		for range rng.IntN(10) {
+			i := rng.IntN(len(damaged))
+			damaged = slices.Replace(damaged, i, i+rng.IntN(2), []byte(pieces[rng.IntN(len(pieces))])...)
+		}
+		if rng.IntN(2) == 0 {
+			text.Write(damaged)
+		}
 		for range rng.IntN(20) {
 			text.WriteString(pieces[rng.IntN(len(pieces))])
 		}
-		sweep.Parse(file(t, text.String())) // must end; what it says is TestParse's
+		path := file(t, text.String())
+		metrics.Read(allocated)
+		before := allocated[0].Value.Uint64()
+		start := time.Now()
+		sweep.Parse(path)
+		metrics.Read(allocated)
+		if bytes := allocated[0].Value.Uint64() - before; bytes > 1<<30 || time.Since(start) > 2*time.Second {
+			t.Errorf("%q: %d bytes of memory, %v", text.String(), bytes, time.Since(start))
+		}
 	}
 }
 
