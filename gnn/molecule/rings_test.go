@@ -46,6 +46,21 @@ func TestRings(t *testing.T) {
 	t.Logf("%d molecules", rows)
 }
 
+// TestDativeChord: a dative bond between two atoms of a ring divides no ring, whichever way it is written.
+func TestDativeChord(t *testing.T) {
+	var p Parser
+	for _, smiles := range []string{"[Pt]12CCCN->1(C)CC2", "N12CCC[Pt]<-1CC2", "C1CN2CCC[Pt]<-21"} {
+		m, err := p.Parse(smiles)
+		if err != nil {
+			t.Errorf("%s: %v", smiles, err)
+			continue
+		}
+		if sizes := ringSizes(m); sizes != "7" {
+			t.Errorf("%s: rings of sizes %s, want 7", smiles, sizes)
+		}
+	}
+}
+
 // ringSizes returns the sizes of the rings, ascending. It panics if the bonds of a ring do not join its atoms.
 func ringSizes(m *Molecule) string {
 	sizes := make([]int, m.Rings())

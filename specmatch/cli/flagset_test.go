@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"reflect"
 	"slices"
@@ -176,6 +177,45 @@ func TestHelp(t *testing.T) {
 	}
 	if err := cli.NewFlagSet("x", "X.", "").Parse([]string{"-h"}, brokenPipe{}); err == nil || errors.Is(err, flag.ErrHelp) {
 		t.Errorf("help on a broken pipe: %v", err)
+	}
+}
+
+// TestShortHelp: the common flags are explained without defaults that say nothing.
+func TestShortHelp(t *testing.T) {
+	f := cli.NewFlagSet("x", "X.", "")
+	f.String("in", "", "`file` to read")
+	f.Int("epochs", 3, "`number` of epochs")
+	f.Common("in", "epochs")
+	var help bytes.Buffer
+	if err := f.Parse([]string{"-h"}, &help); !errors.Is(err, flag.ErrHelp) {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"  -in file\n\tfile to read\n", "\tnumber of epochs (default 3)\n"} {
+		if !strings.Contains(help.String(), want) {
+			t.Errorf("no %q in\n%s", want, help.String())
+		}
+	}
+}
+
+// TestMerge: what is given is added to the lists of the run, once, and what is not given is the run's.
+func TestMerge(t *testing.T) {
+	var sets, methods []string
+	f := cli.NewFlagSet("x", "X.", "")
+	cli.Var(f, &sets, "dataset", setting.List(setting.Text), "sets")
+	cli.Var(f, &methods, "method", setting.List(setting.Text), "methods")
+	f.Grows("dataset", "method")
+	if err := f.Parse([]string{"-method", "b,c"}, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	previous := map[string]json.RawMessage{
+		"dataset": json.RawMessage(`["MUTAG"]`),
+		"method":  json.RawMessage(`["a","b"]`),
+	}
+	if err := f.Merge("RUN", previous, map[string]bool{"method": true}, false); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(sets, []string{"MUTAG"}) || !slices.Equal(methods, []string{"a", "b", "c"}) {
+		t.Errorf("sets %q, methods %q", sets, methods)
 	}
 }
 

@@ -58,6 +58,7 @@ func TestProposedScales(t *testing.T) {
 		{"fractions", func(i int) float64 { return float64(i) / 100 }, "between 0 and 0.99: -range 0,1 "},
 		{"logarithms", func(i int) float64 { return float64(i)/25 - 2 }, ""},
 		{"negative", func(i int) float64 { return math.Pow(10, float64(i)/25) - 2 }, ""},
+		{"decades without a tail", func(i int) float64 { return float64(3*i + 3) }, ""},
 		{"no tail", func(i int) float64 { return float64(i + 60) }, ""},
 	} {
 		x, err := read(t, column(c.y, 100), finetune.Task{Targets: []string{"y"}, Kind: model.Regression})

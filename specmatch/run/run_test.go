@@ -517,6 +517,24 @@ func TestAbsorbMixed(t *testing.T) {
 	}
 }
 
+// TestAbsorbOtherBuild: units of another build are not collected without -mixed.
+func TestAbsorbOtherBuild(t *testing.T) {
+	o := options(t, t.TempDir())
+	d := open(t, o)
+	if _, err := run.Do(d, "u", func() (int, error) { return 1, nil }); err != nil {
+		t.Fatal(err)
+	}
+	d.Close()
+	if err := replace(d.Join("config.json"), `"go": "go`, `"go": "older go`); err != nil {
+		t.Fatal(err)
+	}
+	all := func(string) bool { return true }
+	err := open(t, options(t, t.TempDir())).Absorb(o.Out, all)
+	if err == nil || !strings.Contains(err.Error(), "it was computed by version") || !strings.Contains(err.Error(), "-mixed accepts") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestCheckPretrained: weights are taken from a run with the same settings that are as
 // it left them, also if it was killed while it wrote its journal.
 func TestCheckPretrained(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
+	library "github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/delta"
 	"github.com/parquet-go/parquet-go/format"
 	"github.com/pierrec/lz4/v4"
@@ -71,20 +72,25 @@ func TestSumDeltas(t *testing.T) {
 	for range 50 {
 		values := make([]int32, rng.IntN(400))
 		want := int64(0)
+		least := int64(0)
 		for i := range values {
-			values[i] = rng.Int32() >> rng.IntN(32)
+			values[i] = int32(rng.Uint32()) >> rng.IntN(32)
 			want += int64(values[i])
+			if i == 0 || int64(values[i]) < least {
+				least = int64(values[i])
+			}
 		}
 		data, err := new(delta.BinaryPackedEncoding).EncodeInt32(nil, values)
 		if err != nil {
 			t.Fatal(err)
 		}
-		sum, rest, err := sumDeltas(append(data, "rest"...), 32, len(values))
-		if err != nil || sum != want || string(rest) != "rest" {
-			t.Errorf("%d values: sum %d, rest %q, %v; want %d", len(values), sum, rest, err, want)
+		sum, smallest, rest, err := sumDeltas(append(data, "rest"...), 32, len(values))
+		if err != nil || sum != want || smallest != least || string(rest) != "rest" {
+			t.Errorf("%d values: sum %d, smallest %d, rest %q, %v; want %d, %d",
+				len(values), sum, smallest, rest, err, want, least)
 		}
 		if n := len(values); n > spareValues {
-			if _, _, err := sumDeltas(data, 32, n-spareValues-1); err == nil {
+			if _, _, _, err := sumDeltas(data, 32, n-spareValues-1); err == nil {
 				t.Errorf("%d values of %d announced", n, n-spareValues-1)
 			}
 		}
@@ -106,12 +112,46 @@ func TestCheckRuns(t *testing.T) {
 		{"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00", 8, 30, "packed groups where 1 bytes are left"},
 		{"\x03\x00", 3, 16, "a run of 3 bytes where 1 are left"},
 		{"\x14", 1, 10, "a run of 1 bytes where 0 are left"},
+		{"\x15" + strings.Repeat("\xff", 10), 1, 8, "runs of 80 values in a page of 8"},
 		{"\x80", 1, 10, "does not end"},
 		{"\x02\x00", 33, 1, "runs of numbers of 33 bits"},
 	} {
 		err := checkRuns([]byte(c.data), c.width, c.values)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v; want %q", c.data, err, c.want)
+		}
+	}
+}
+
+// TestLengths: lists of lengths of which one is negative, or that add up to too much, are refused.
+func TestLengths(t *testing.T) {
+	var b bytes.Buffer
+	if err := library.Write(&b, []struct{ Text string }{{"C"}}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := library.OpenFile(bytes.NewReader(b.Bytes()), int64(b.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	column := f.Root().Columns()[0]
+	for _, c := range []struct {
+		lengths []int32
+		want    string
+	}{
+		{[]int32{3, 0, 4}, ""},
+		{[]int32{-5, 10}, "the shortest of -5"},
+		{[]int32{maxPage, 1}, "at most"},
+	} {
+		data, err := new(delta.BinaryPackedEncoding).EncodeInt32(nil, c.lengths)
+		if err != nil {
+			t.Fatal(err)
+		}
+		memory, err := checkValues(column, format.DeltaLengthByteArray, len(c.lengths), data)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %v; want %q", c.lengths, err, c.want)
+		}
+		if err == nil && memory != 7 {
+			t.Errorf("%d bytes, want 7", memory)
 		}
 	}
 }

@@ -165,7 +165,7 @@ func checkValues(
 		if kind == parquet.Int32 {
 			width = 32
 		}
-		_, _, err := sumDeltas(data, width, values)
+		_, _, _, err := sumDeltas(data, width, values)
 		return int64(8 * values), err
 	case format.DeltaLengthByteArray, format.DeltaByteArray:
 		lengths := 1 // lists of lengths: of whole texts, or of prefixes and of what follows them
@@ -173,12 +173,13 @@ func checkValues(
 			lengths = 2
 		}
 		for range lengths {
-			sum, remaining, err := sumDeltas(data, 32, values)
+			sum, smallest, remaining, err := sumDeltas(data, 32, values)
 			if err != nil {
 				return 0, err
 			}
-			if sum < 0 || sum > maxPage {
-				return 0, fmt.Errorf("texts of %d bytes in a page: at most %d are read", sum, maxPage)
+			if smallest < 0 || sum > maxPage {
+				return 0, fmt.Errorf("texts of %d bytes, the shortest of %d, in a page: at most %d are read",
+					sum, smallest, maxPage)
 			}
 			memory += sum
 			data = remaining
@@ -202,14 +203,14 @@ func checkValues(
 const maxDeltaBlock = 1 << 16
 
 // sumDeltas walks through numbers of so many bits in the encoding DELTA_BINARY_PACKED and
-// returns their sum and the data behind them. It returns an error if there are more than values,
-// if a block is not one, or if one of the numbers is negative and has 32 bits, as a length may not.
-func sumDeltas(data []byte, width, values int) (sum int64, remaining []byte, err error) {
+// returns their sum, the smallest of them, and the data behind them. It returns an error if there are
+// more than values, or if a block is not one.
+func sumDeltas(data []byte, width, values int) (sum, smallest int64, remaining []byte, err error) {
 	var head [4]uint64 // values in a block, miniblocks in a block, values in all, the first value
 	for i := range head {
 		v, n := binary.Uvarint(data)
 		if n <= 0 {
-			return 0, nil, errors.New("the head of a list of differences does not end")
+			return 0, 0, nil, errors.New("the head of a list of differences does not end")
 		}
 		head[i] = v
 		data = data[n:]
@@ -220,19 +221,19 @@ func sumDeltas(data []byte, width, values int) (sum int64, remaining []byte, err
 	switch {
 	case block == 0 || block > maxDeltaBlock || block%128 != 0 || parts == 0 || block%parts != 0 ||
 		block/parts%32 != 0:
-		return 0, nil, fmt.Errorf("differences in blocks of %d values in %d parts", block, parts)
+		return 0, 0, nil, fmt.Errorf("differences in blocks of %d values in %d parts", block, parts)
 	case count > uint64(values)+spareValues:
-		return 0, nil, fmt.Errorf("%d differences in a page of %d values", count, values)
+		return 0, 0, nil, fmt.Errorf("%d differences in a page of %d values", count, values)
 	case count == 0:
-		return 0, data, nil
+		return 0, 0, data, nil
 	}
 	value := unzigzag(head[3])
 	sum = value
-	smallest := value
+	smallest = value
 	for left := count - 1; left > 0; {
 		least, n := binary.Uvarint(data)
 		if n <= 0 || uint64(len(data)-n) < parts {
-			return 0, nil, fmt.Errorf("%d differences are missing", left)
+			return 0, 0, nil, fmt.Errorf("%d differences are missing", left)
 		}
 		widths := data[n : n+int(parts)]
 		data = data[n+int(parts):]
@@ -241,7 +242,7 @@ func sumDeltas(data []byte, width, values int) (sum int64, remaining []byte, err
 				break
 			}
 			if int(w) > width {
-				return 0, nil, fmt.Errorf("differences of %d bits in numbers of %d", w, width)
+				return 0, 0, nil, fmt.Errorf("differences of %d bits in numbers of %d", w, width)
 			}
 			size := int(block/parts) * int(w) / 8
 			packed := data[:min(size, len(data))]
@@ -257,7 +258,7 @@ func sumDeltas(data []byte, width, values int) (sum int64, remaining []byte, err
 			left -= min(left, block/parts)
 		}
 	}
-	return sum, data, nil
+	return sum, smallest, data, nil
 }
 
 func unzigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }

@@ -139,6 +139,11 @@ func TestTwins(t *testing.T) {
 	if !cmp.Equal(row.Twins, []float64{0, 20}) || !cmp.Equal(row.WithoutTwins, []float64{80, 80}) {
 		t.Errorf("%v, %v", row.Twins, row.WithoutTwins)
 	}
+	g.Add("MUTAG", method.InfoNCE, "linear", grid.Result{Value: 70})
+	row, _ = g.Row("MUTAG", method.InfoNCE, "linear")
+	if !cmp.Equal(row.Twins, []float64{0, 20, 0}) || !cmp.Equal(row.WithoutTwins, []float64{80, 80, 70}) {
+		t.Errorf("%v, %v", row.Twins, row.WithoutTwins)
+	}
 	if measured(2).Twins("graphcl") != nil {
 		t.Error("a table without twins")
 	}
