@@ -113,9 +113,9 @@ func TestEdgeValuesRefused(t *testing.T) {
 // TestLargeLabel: a label that does not fit in 32 bits is refused with its node or edge.
 func TestLargeLabel(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"nodes":2,"edges":[[0,1]],"labels":[1,3000000000]}`:  "node 1 has the label 3000000000, which does not fit",
-		`{"nodes":2,"edges":[[0,1]],"labels":[-3000000000,1]}`: "node 0 has the label -3000000000, which does not fit",
-		`{"nodes":2,"edges":[[0,1]],"edge_labels":[3000000000]}`:    "edge 0 has the label 3000000000, which does not fit",
+		`{"nodes":2,"edges":[[0,1]],"labels":[1,3000000000]}`:    "node 1 has the label 3000000000, which does not fit",
+		`{"nodes":2,"edges":[[0,1]],"labels":[-3000000000,1]}`:   "node 0 has the label -3000000000, which does not fit",
+		`{"nodes":2,"edges":[[0,1]],"edge_labels":[3000000000]}`: "edge 0 has the label 3000000000, which does not fit",
 	} {
 		path := filepath.Join(t.TempDir(), "a.jsonl")
 		write(t, path, text)
