@@ -152,7 +152,7 @@ func leaves(columns []*parquet.Column, c *parquet.Column) []*parquet.Column {
 }
 
 // checkChunk checks the pages of a column in a row group, and returns about how many bytes of
-// memory the largest takes. One page must begin at the offset first, where the library begins to read.
+// memory the largest takes. A page must begin at the offset first, where the library begins to read.
 func checkChunk(r *io.SectionReader, column *parquet.Column, first int64) (largest int64, err error) {
 	found := false
 	for offset := int64(0); offset < r.Size(); {
@@ -177,7 +177,8 @@ func checkChunk(r *io.SectionReader, column *parquet.Column, first int64) (large
 		raw := int64(header.UncompressedPageSize) + int64(header.CompressedPageSize)
 		largest = max(largest, raw+decoded+8*announced(header))
 	}
-	if !found && r.Size() > 0 {
+	// Outside, as in a file without rows, there is nothing to read.
+	if !found && first >= 0 && first < r.Size() {
 		return 0, errors.New("its first page of data is not where the footer says")
 	}
 	return largest, nil
