@@ -49,7 +49,7 @@ func TestRings(t *testing.T) {
 // TestDativeChord: a dative bond between two atoms of a ring divides no ring, whichever way it is written.
 func TestDativeChord(t *testing.T) {
 	var p Parser
-	for _, smiles := range []string{"[Pt]12CCCN->1(C)CC2", "N12CCC[Pt]<-1CC2", "C1CN2CCC[Pt]<-21"} {
+	for _, smiles := range []string{"[Pt]12CCCN->1(C)CC2", "N12CCC[Pt]<-1CC2", "CN12->[Pt](CCC1)CC2"} {
 		m, err := p.Parse(smiles)
 		if err != nil {
 			t.Errorf("%s: %v", smiles, err)

@@ -66,6 +66,11 @@ func TestRecalibrate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for _, norm := range encoder.(*gnn.GIN).Norms {
+		if norm.Momentum != 0.1 {
+			t.Errorf("momentum %v", norm.Momentum)
+		}
+	}
 	if _, err := l.Best(); err != nil {
 		t.Fatal(err)
 	}
