@@ -13,6 +13,7 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
+	"github.com/specmatch/specmatch/specmatch/domain"
 )
 
 // Card describes a model in its file, next to the weights: all that is needed to encode a new
@@ -34,7 +35,9 @@ type Card struct {
 	Beside *Numbers `json:"beside,omitempty"`
 	// Calibration says how far predictions can be trusted; nil if that is unknown.
 	Calibration *Calibration `json:"calibration,omitempty"`
-	Provenance  Provenance   `json:"provenance"`
+	// Domain holds the training molecules; nil for graphs, or if they are not to be in the file.
+	Domain     *domain.Set `json:"domain,omitempty"`
+	Provenance Provenance  `json:"provenance"`
 }
 
 // Provenance says where the weights come from. Every field is optional.

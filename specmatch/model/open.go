@@ -325,6 +325,7 @@ func (m *Trained) WithReadout(r gnn.Readout) (*Trained, error) {
 	bare.Card.Head = nil
 	bare.Card.Beside = nil
 	bare.Card.Calibration = nil
+	bare.Card.Domain = nil
 	return bare, err
 }
 
@@ -407,6 +408,7 @@ func (m *Trained) LoadWeights(path string) (err error) {
 		return fmt.Errorf("specmatch: load %s: %w", path, err)
 	}
 	m.Card.Calibration = nil // of the former weights
+	m.Card.Domain = nil
 	return nil
 }
 

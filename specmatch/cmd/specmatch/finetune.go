@@ -46,6 +46,8 @@ type tuning struct {
 	Range    span
 	Patience int
 	Balanced bool
+	// Anonymous keeps the training molecules out of the model files.
+	Anonymous bool
 	Folds    int
 	Valid    string
 	Test     string
@@ -194,6 +196,8 @@ func (x *tuning) registerFit(f *cli.FlagSet) {
 			apply.FeatureWords+
 			";\nby default "+strings.Join(finetune.Molecules.Features, ",")+
 			"; encoder alone uses none of them")
+	f.BoolVar(&x.Anonymous, "anonymous", false,
+		"keep the training molecules and their targets out of the model files, which predict -domain needs")
 	cli.Var(f, &x.Loss, "loss", setting.OneOf(lossSquared, lossAbsolute),
 		"`loss` of regression: the squared or the absolute error")
 	cli.Var(f, &x.Readout, "readout", readoutOf(readoutAuto, readoutMean, readoutSum),

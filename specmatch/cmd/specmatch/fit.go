@@ -231,6 +231,11 @@ func (x *tuning) fit(
 	if err := x.examples.Calibrate(ctx, m, split); err != nil {
 		return result, err
 	}
+	if !x.Anonymous {
+		if err := x.examples.NoteDomain(m, split); err != nil {
+			return result, err
+		}
+	}
 	if err := m.Save(x.dir.Join(d.modelFile())); err != nil {
 		return result, err
 	}

@@ -814,6 +814,41 @@ func TestSure(t *testing.T) {
 	}
 }
 
+// TestDomain: salts, metals and polymers are outside of the domain of a model of organic molecules, and each
+// molecule has its nearest training molecules, unless the file is anonymous.
+func TestDomain(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "m.csv", moleculeTable(60))
+	write(t, "alien.csv", "id,smiles\nsalt,[Na+].[Cl-]\nferrocene,[Fe+2].[cH-]1cccc1.[cH-]1cccc1\n"+
+		"polymer,*CC*\nuranium,F[U](F)(F)(F)(F)F\n")
+	must(t, "finetune -in m.csv -id name -target length,share -seeds 2 -epochs 1 -out run"+few+tiny)
+	must(t, "predict -in alien.csv -id id -model run -domain domain.csv -out p.csv")
+	rows := readCSV(t, "domain.csv")
+	if len(rows) != 5 || len(rows[0]) != 6+3*4 || rows[0][9] != "nearest_1_share" {
+		t.Fatalf("%q", rows)
+	}
+	for _, row := range rows[1:] {
+		if row[2] != "1" || !strings.Contains(row[3], "no training molecule has") {
+			t.Errorf("%q is not outside", row)
+		}
+	}
+	must(t, "predict -in m.csv -id name -model run -domain domain.csv -out p.csv")
+	trained := 0
+	for _, row := range readCSV(t, "domain.csv")[1:] {
+		if row[6] == "1.000" && row[2] == "0" {
+			trained++
+		}
+	}
+	if trained < 40 {
+		t.Errorf("%d of 60 molecules are as similar as training molecules are", trained)
+	}
+	must(t, "finetune -in m.csv -id name -target length -seeds 1 -epochs 1 -anonymous -out secret"+few+tiny)
+	_, _, err := invoke(t.Context(), "predict -in m.csv -model secret -domain domain2.csv -out q.csv")
+	if err == nil || !strings.Contains(err.Error(), "holds no training molecules") {
+		t.Error(err)
+	}
+}
+
 // TestSureOfSeveral: an ensemble has one interval, distance and explanation, which belong to its mean.
 func TestSureOfSeveral(t *testing.T) {
 	t.Chdir(t.TempDir())

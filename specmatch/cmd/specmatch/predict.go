@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/specmatch/specmatch/specmatch/apply"
 	"github.com/specmatch/specmatch/specmatch/cli"
@@ -21,6 +22,7 @@ type prediction struct {
 	Level    float64
 	Distance bool
 	Explain  string
+	Domain   string
 	Targets  []string
 }
 
@@ -28,7 +30,7 @@ func setupPredict(f *cli.FlagSet) cli.Action {
 	x := new(prediction)
 	x.output.input = &x.input
 	x.output.models = func() []string { return x.Models }
-	f.Common("in", "model", "out", "level", "distance", "explain", "target", "keep", "id", "smiles-column",
+	f.Common("in", "model", "out", "level", "distance", "domain", "explain", "target", "keep", "id", "smiles-column",
 		"workers", "shard", "collect")
 	f.Arguments("in", "out")
 	f.Section("Input", func() { f.Add(&x.input) })
@@ -50,6 +52,9 @@ func (x *prediction) registerModel(f *cli.FlagSet) {
 	cli.Var(f, &x.Explain, "explain", setting.Text,
 		"JSON Lines `file` for the contribution of each node or atom to each prediction: the drop\n"+
 			"when it is removed, with features of the rest")
+	cli.Var(f, &x.Domain, "domain", setting.Text,
+		"table `file` (CSV) for how far each molecule is from the training molecules: whether it is outside of the\n"+
+			"model's domain and why, and its three nearest training molecules with their targets")
 	cli.Var(f, &x.Targets, "target", setting.List(setting.Text),
 		"`columns` or keys A,B with observed values, to print metrics; by default the model's own\n"+
 			"targets, if the file has them and they are not classes")
@@ -60,14 +65,14 @@ func (x *prediction) registerModel(f *cli.FlagSet) {
 // check returns an error if flags contradict each other, or name the same file.
 func (x *prediction) check() error {
 	switch {
-	case x.Explain != "" && (x.Shard.N > 0 || x.Join):
-		return cli.Usagef("-explain cannot be combined with -shard or -collect")
+	case x.Explain+x.Domain != "" && (x.Shard.N > 0 || x.Join):
+		return cli.Usagef("-explain and -domain cannot be combined with -shard or -collect")
 	case len(x.Models) == 0:
 		return cli.Usagef("-model is needed: a model file from finetune")
-	case x.Explain == "":
+	case x.Explain+x.Domain == "":
 		return nil
 	}
-	written := []string{x.Explain}
+	written := slices.DeleteFunc([]string{x.Explain, x.Domain}, func(path string) bool { return path == "" })
 	if outputs, err := apply.Outputs(x.Out); err == nil {
 		written = append(written, outputs...)
 	}
@@ -122,6 +127,11 @@ func (x *prediction) run(ctx context.Context, stdout, stderr io.Writer) (err err
 			return err
 		}
 	}
+	if x.Domain != "" {
+		if err := x.writeDomain(ctx, models, replicas[0]); err != nil {
+			return err
+		}
+	}
 	if x.Explain != "" {
 		if err := x.explain(ctx, opened.replicas, replicas[0]); err != nil {
 			return err
@@ -140,6 +150,22 @@ func (x *prediction) writeNext(w io.Writer) (err error) {
 		_, err = fmt.Fprintf(w, "%s: the contribution of each node or atom\n", x.Explain)
 	}
 	return err
+}
+
+// writeDomain reads the input again, and writes the table of -domain.
+func (x *prediction) writeDomain(ctx context.Context, models []*model.Trained, rows apply.Model) error {
+	index, err := apply.OpenDomain(models...)
+	if err != nil {
+		return fmt.Errorf("-domain: %w", err)
+	}
+	options, err := x.input.options()
+	if err != nil {
+		return err
+	}
+	job := apply.Job{Path: x.In, Records: options, Model: rows}
+	return files.Write(x.Domain, func(w io.Writer) error {
+		return job.Domain(ctx, w, index)
+	})
 }
 
 // checkModels returns an error unless the models predict, and the same things from the same features.
