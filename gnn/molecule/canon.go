@@ -33,6 +33,28 @@ type canon struct {
 	next   []int32
 	buffer []byte
 	at     []int32
+
+	keepOrders bool      // whether orders are wanted
+	bestOrder  []int32   // the atoms in the order of best
+	orders     [][]int32 // of each part
+}
+
+// ranks returns the place of each atom in the canonical form.
+func (c *canon) ranks(v *perceiver) []int32 {
+	c.keepOrders = true
+	c.orders = nil
+	c.form(v)
+	c.keepOrders = false
+	// form has sorted the parts by their forms; equal ones may change places.
+	ranks := make([]int32, len(v.m.Atoms))
+	next := int32(0)
+	for _, order := range c.orders {
+		for _, atom := range order {
+			ranks[atom] = next
+			next++
+		}
+	}
+	return ranks
 }
 
 // A partition is an ordered list of the atoms of a part, with the colour of every
@@ -63,6 +85,12 @@ func (c *canon) form(v *perceiver) string {
 		c.colours()
 		c.refine()
 		c.search(0)
+		if c.keepOrders {
+			place, _ := slices.BinarySearch(c.parts, string(c.best))
+			c.parts = slices.Insert(c.parts, place, string(c.best))
+			c.orders = slices.Insert(c.orders, place, slices.Clone(c.bestOrder))
+			continue
+		}
 		c.parts = append(c.parts, string(c.best))
 	}
 	slices.Sort(c.parts)
@@ -203,6 +231,7 @@ func (c *canon) search(depth int) {
 		c.describe()
 		if len(c.best) == 0 || bytes.Compare(c.buffer, c.best) < 0 {
 			c.best = append(c.best[:0], c.buffer...)
+			c.bestOrder = append(c.bestOrder[:0], c.work.order...)
 		}
 		return
 	}

@@ -1,6 +1,7 @@
 package molecule
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -10,7 +11,81 @@ import (
 // boron may be refused or read as another. A configuration is lost where the directions of bonds
 // that it needs contradict those of another configuration.
 func (m *Molecule) SMILES() string {
-	w := smilesWriter{
+	w := newWriter(m)
+	for i := range m.Atoms {
+		w.part(int32(i))
+	}
+	return w.turned()
+}
+
+// CanonicalSMILES returns short SMILES that do not depend on the order of the atoms. Where a double bond has
+// a configuration, it may depend on how that was written. Limits are those of [Molecule.SMILES], which it
+// returns if a short form would be read as another molecule.
+func (p *Parser) CanonicalSMILES(m *Molecule) string {
+	identity := p.Canonical(m)
+	ranks := p.canon.ranks(&p.perceiver)
+	order := make([]int32, len(m.Atoms)) // atoms that begin parts: ends of chains first
+	for atom, rank := range ranks {
+		order[rank] = int32(atom)
+	}
+	isInner := func(atom int32) int { return yes(m.Atoms[atom].Degree > 1) }
+	slices.SortStableFunc(order, func(a, b int32) int { return isInner(a) - isInner(b) })
+	plain := make([]bool, len(m.Atoms)) // atoms without brackets
+	for i := range m.Atoms {
+		plain[i] = m.Atoms[i].mayBePlain()
+	}
+	var reader Parser
+	reader.Release2022 = p.Release2022
+	for range 3 {
+		w := newWriter(m)
+		w.ranks = ranks
+		w.plain = plain
+		for _, i := range order {
+			w.part(i)
+		}
+		text := w.turned()
+		if at := strings.IndexAny(text, `/\`); at >= 0 && text[at] == '\\' {
+			text = strings.Map(mirror, text) // both mean the same
+		}
+		copied, err := reader.Parse(text)
+		if err != nil || len(copied.Atoms) != len(m.Atoms) {
+			break
+		}
+		if reader.Canonical(copied) == identity {
+			return text
+		}
+		for k, i := range w.order { // these need their hydrogens in brackets
+			if copied.Atoms[k].Hydrogens != m.Atoms[i].Hydrogens {
+				plain[i] = false
+			}
+		}
+	}
+	return m.SMILES()
+}
+
+// mirror exchanges the directions of bonds.
+func mirror(r rune) rune {
+	switch r {
+	case '/':
+		return '\\'
+	case '\\':
+		return '/'
+	}
+	return r
+}
+
+// mayBePlain reports whether an atom is of the elements that SMILES has without brackets, and has nothing
+// that needs these.
+func (a *Atom) mayBePlain() bool {
+	organic := strings.Contains(" B C N O P S F Cl Br I ", " "+elements[a.Z].symbol+" ")
+	if a.Aromatic && a.Z != 6 && a.Hydrogens > 0 {
+		return false
+	}
+	return organic && a.Charge == 0 && a.Isotope == 0 && a.Map == 0 && a.Chirality == Unspecified
+}
+
+func newWriter(m *Molecule) *smilesWriter {
+	w := &smilesWriter{
 		m:        m,
 		ring:     make([]int, len(m.Bonds)),
 		open:     make([]bool, len(m.Bonds)),
@@ -19,17 +94,29 @@ func (m *Molecule) SMILES() string {
 		at:       make([]int, len(m.Atoms)),
 	}
 	w.reset(m)
-	for i := range m.Atoms {
-		if w.seen[i] {
-			continue
-		}
-		w.span(int32(i), -1)
-		if i > 0 {
-			w.text.WriteByte('.')
-		}
-		w.write(int32(i))
+	return w
+}
+
+// part writes the part of the molecule with an atom, unless it is written.
+func (w *smilesWriter) part(i int32) {
+	if w.seen[i] {
+		return
 	}
-	return w.turned()
+	w.span(i, -1)
+	if w.text.Len() > 0 {
+		w.text.WriteByte('.')
+	}
+	w.write(i)
+}
+
+// linksOf returns the links of an atom in the order in which they are written.
+func (w *smilesWriter) linksOf(i int32) []link {
+	if w.ranks == nil {
+		return w.of(i)
+	}
+	return slices.SortedFunc(slices.Values(w.of(i)), func(a, b link) int {
+		return int(w.ranks[a.atom] - w.ranks[b.atom])
+	})
 }
 
 // A smilesWriter writes a molecule along a tree that spans it.
@@ -44,12 +131,16 @@ type smilesWriter struct {
 	open     []bool  // for every bond: whether its number has been written once
 	order    []int32 // atoms in the order of the text
 	at       []int   // for every atom: the place of its tag in the text
+
+	// For short forms:
+	ranks []int32 // of the atoms: nil for their own order
+	plain []bool  // atoms without brackets
 }
 
 // span finds the tree below an atom, and numbers the bonds outside of the tree.
 func (w *smilesWriter) span(i, bond int32) {
 	w.seen[i] = true
-	for _, l := range w.of(i) {
+	for _, l := range w.linksOf(i) {
 		switch {
 		case l.bond == bond || w.ring[l.bond] > 0:
 		case w.seen[l.atom]:
@@ -66,7 +157,7 @@ func (w *smilesWriter) span(i, bond int32) {
 func (w *smilesWriter) write(i int32) {
 	w.order = append(w.order, i)
 	w.atom(i)
-	for _, l := range w.of(i) {
+	for _, l := range w.linksOf(i) {
 		n := w.ring[l.bond]
 		if n == 0 {
 			continue
@@ -75,7 +166,7 @@ func (w *smilesWriter) write(i int32) {
 			w.open[l.bond] = true
 			w.bond(i, l)
 		}
-		w.text.WriteString("%(" + strconv.Itoa(n) + ")")
+		w.text.WriteString(w.ringNumber(n))
 	}
 	for k, l := range w.children[i] {
 		final := k == len(w.children[i])-1
@@ -87,6 +178,17 @@ func (w *smilesWriter) write(i int32) {
 		if !final {
 			w.text.WriteByte(')')
 		}
+	}
+}
+
+func (w *smilesWriter) ringNumber(n int) string {
+	switch number := strconv.Itoa(n); {
+	case w.plain == nil || n > 99:
+		return "%(" + number + ")"
+	case n > 9:
+		return "%" + number
+	default:
+		return number
 	}
 }
 
@@ -113,18 +215,26 @@ func (w *smilesWriter) bond(atom int32, l link) {
 		(b.Type == Aromatic && aromatic || b.Type == Single && !aromatic) {
 		symbol = map[Direction]string{Up: "/", Down: `\`}[d]
 	}
+	aromatic := w.m.Atoms[b.Begin].Aromatic && w.m.Atoms[b.End].Aromatic
+	if w.plain != nil && (symbol == "-" && !aromatic || symbol == ":" && aromatic) {
+		return // what a reader takes it for
+	}
 	w.text.WriteString(symbol)
 }
 
 func (w *smilesWriter) atom(i int32) {
 	a := &w.m.Atoms[i]
-	w.text.WriteByte('[')
-	if a.Isotope != 0 {
-		w.text.WriteString(strconv.Itoa(int(a.Isotope)))
-	}
 	symbol := elements[a.Z].symbol
 	if a.Aromatic {
 		symbol = strings.ToLower(symbol)
+	}
+	if w.plain != nil && w.plain[i] {
+		w.text.WriteString(symbol)
+		return
+	}
+	w.text.WriteByte('[')
+	if a.Isotope != 0 {
+		w.text.WriteString(strconv.Itoa(int(a.Isotope)))
 	}
 	w.text.WriteString(symbol)
 	w.at[i] = w.text.Len()
@@ -132,17 +242,23 @@ func (w *smilesWriter) atom(i int32) {
 		w.text.WriteByte('@')
 	}
 	if a.Hydrogens > 0 {
-		w.text.WriteString("H" + strconv.Itoa(int(a.Hydrogens)))
+		w.text.WriteString("H" + w.count(int(a.Hydrogens)))
 	}
 	if a.Charge != 0 {
-		w.text.WriteString(
-			string("-+"[min(max(a.Charge, 0), 1)]) + strconv.Itoa(max(int(a.Charge), -int(a.Charge))),
-		)
+		w.text.WriteString(string("-+"[min(max(a.Charge, 0), 1)]) + w.count(max(int(a.Charge), -int(a.Charge))))
 	}
 	if a.Map != 0 {
 		w.text.WriteString(":" + strconv.Itoa(int(a.Map)))
 	}
 	w.text.WriteByte(']')
+}
+
+// count returns a number behind H or a sign; 1 needs none in a short form.
+func (w *smilesWriter) count(n int) string {
+	if w.plain != nil && n == 1 {
+		return ""
+	}
+	return strconv.Itoa(n)
 }
 
 // turned returns the text with the right tags, @ or @@. It reads the text to find them.

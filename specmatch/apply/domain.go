@@ -20,15 +20,15 @@ import (
 // OpenDomain returns the index of the molecules that some models were trained on. It is an error if a model
 // file does not hold them.
 func OpenDomain(models ...*model.Trained) (*domain.Index, error) {
-	var sets []*domain.Set
+	var domains []*model.Domain
 	for _, m := range models {
 		if m.Card.Domain == nil {
 			return nil, errors.New("apply: the model file holds no training molecules: it is of graphs, of an " +
 				"earlier version, or was fitted with -anonymous")
 		}
-		sets = append(sets, m.Card.Domain)
+		domains = append(domains, m.Card.Domain)
 	}
-	return domain.OpenAll(models[0].Card.Standard, sets...)
+	return domain.Open(models[0].Card.Standard, domains...)
 }
 
 // nearestShown is how many training molecules a row of [Job.Domain] has.

@@ -118,6 +118,12 @@ func (f Feature) String() string {
 // MarshalText returns the name that [ParseFeature] parses; a run directory records it.
 func (f Feature) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
+// Size returns how many numbers a feature of [Numbers] has.
+func (f Feature) Size() int { return len(f.columns(nil)) }
+
+// Learned reports whether a trained model computes the feature.
+func (f Feature) Learned() bool { return f.kind == encoder || f.kind == frozen }
+
 // columns returns the names of a feature's numbers. m is the model of [Encoder].
 func (f Feature) columns(m *model.Trained) (names []string) {
 	switch f.kind {

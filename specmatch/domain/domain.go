@@ -1,8 +1,8 @@
 // Package domain says how far a molecule lies from those that a model was trained on: the applicability
 // domain of the model, in terms that a chemist reads.
 //
-// A [Set] stands in a model file. It holds the training molecules as SMILES with their targets, packed, and
-// the similarity that most new molecules of the training data reach. [Set.Open] makes an [Index] of it, which
+// A [model.Domain] stands in a model file. It holds the training molecules as SMILES with their targets, packed, and
+// the similarity that most new molecules of the training data reach. [Open] makes an [Index] of it, which
 // finds the nearest training molecules of another molecule, and the elements and atom environments that none
 // of them has. Similarities are those of Tanimoto, of counts of Morgan environments up to radius 2.
 package domain
@@ -22,10 +22,11 @@ import (
 	"github.com/specmatch/specmatch/gnn/molecule"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/gnn/molecule/fingerprint"
+	"github.com/specmatch/specmatch/specmatch/model"
 )
 
 const (
-	// MaxMolecules is how many molecules a set holds; of more, they are evenly chosen.
+	// MaxMolecules is how many molecules a model file holds; of more, they are evenly chosen.
 	MaxMolecules = 1 << 16
 
 	maxTable  = 1 << 28 // bytes of an unpacked table
@@ -35,18 +36,9 @@ const (
 	mostFound = 100     // neighbours of a molecule
 )
 
-// Set is what a model file holds. It can be stored as JSON.
-type Set struct {
-	// Table is a CSV, packed by gzip: a header, then the SMILES and the targets of each molecule.
-	Table []byte `json:"table"`
-	// Least is the similarity to the nearest training molecule that all but 2.5 % of the validation
-	// molecules have.
-	Least float64 `json:"least"`
-}
-
-// New returns a set. Rows have a SMILES and the targets as texts; fresh are SMILES of molecules that are not
+// New returns the domain of a model. Rows have a SMILES and the targets as texts; fresh are SMILES of molecules that are not
 // among them. SMILES that cannot be read are dropped.
-func New(targets []string, rows [][]string, fresh []string, standard feature.Standardisation) (*Set, error) {
+func New(targets []string, rows [][]string, fresh []string, standard feature.Standardisation) (*model.Domain, error) {
 	rows = evenly(rows, MaxMolecules)
 	var packed bytes.Buffer
 	compressor := gzip.NewWriter(&packed)
@@ -56,8 +48,8 @@ func New(targets []string, rows [][]string, fresh []string, standard feature.Sta
 	if err := errors.Join(w.Error(), compressor.Close()); err != nil {
 		return nil, err
 	}
-	s := &Set{Table: packed.Bytes()}
-	index, err := s.Open(standard)
+	s := &model.Domain{Table: packed.Bytes()}
+	index, err := Open(standard, s)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +79,7 @@ func evenly[T any](items []T, n int) []T {
 	return chosen
 }
 
-// Index finds the nearest molecules of one or several sets. [Index.Look] is for one goroutine;
+// Index finds the nearest training molecules of one or several models. [Index.Look] is for one goroutine;
 // [Index.Fork] serves others.
 type Index struct {
 	Targets []string
@@ -107,26 +99,21 @@ type member struct {
 	total  int32
 }
 
-// Open returns the index of a set, whose molecules are standardised.
-func (s *Set) Open(standard feature.Standardisation) (*Index, error) {
-	return OpenAll(standard, s)
-}
-
-// OpenAll returns the index of several sets with the same targets, such as those of an ensemble: of all
+// Open returns the index of a domain, whose molecules are standardised, or of several with the same targets, such as those of an ensemble: of all
 // their molecules, each once, and the mean of Least.
-func OpenAll(standard feature.Standardisation, sets ...*Set) (*Index, error) {
+func Open(standard feature.Standardisation, domains ...*model.Domain) (*Index, error) {
 	x := &Index{elements: map[int8]bool{}, environments: map[uint32]bool{}}
 	x.morgan.Radius = radius
 	x.near.Radius = 1
 	parser := molecule.Parser{Standard: standard}
 	listed := map[string]bool{}
-	for _, s := range sets {
-		rows, err := s.unpack()
+	for _, s := range domains {
+		rows, err := unpack(s.Table)
 		if err != nil {
 			return nil, fmt.Errorf("domain: the training molecules of the model: %w", err)
 		}
 		x.Targets = rows[0][1:]
-		x.Least += s.Least / float64(len(sets))
+		x.Least += s.Least / float64(len(domains))
 		for _, row := range rows[1:] {
 			key := strings.Join(row, "\x00")
 			m, err := parser.Parse(row[0])
@@ -140,9 +127,9 @@ func OpenAll(standard feature.Standardisation, sets ...*Set) (*Index, error) {
 	return x, nil
 }
 
-// unpack returns the rows of the table with its header.
-func (s *Set) unpack() ([][]string, error) {
-	reader, err := gzip.NewReader(bytes.NewReader(s.Table))
+// unpack returns the rows of a packed table with its header.
+func unpack(table []byte) ([][]string, error) {
+	reader, err := gzip.NewReader(bytes.NewReader(table))
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ func TestIndex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := domain.OpenAll(feature.Standardisation{}, set, set)
+	x, err := domain.Open(feature.Standardisation{}, set, set)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestIndex(t *testing.T) {
 		}
 	}
 	set.Table = set.Table[:len(set.Table)/2]
-	if _, err := set.Open(feature.Standardisation{}); err == nil {
+	if _, err := domain.Open(feature.Standardisation{}, set); err == nil {
 		t.Error("half a table is read")
 	}
 }

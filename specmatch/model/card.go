@@ -13,7 +13,6 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
-	"github.com/specmatch/specmatch/specmatch/domain"
 )
 
 // Card describes a model in its file, next to the weights: all that is needed to encode a new
@@ -36,8 +35,17 @@ type Card struct {
 	// Calibration says how far predictions can be trusted; nil if that is unknown.
 	Calibration *Calibration `json:"calibration,omitempty"`
 	// Domain holds the training molecules; nil for graphs, or if they are not to be in the file.
-	Domain     *domain.Set `json:"domain,omitempty"`
-	Provenance Provenance  `json:"provenance"`
+	Domain     *Domain    `json:"domain,omitempty"`
+	Provenance Provenance `json:"provenance"`
+}
+
+// Domain holds the molecules that a model of molecules was trained on; see package domain.
+type Domain struct {
+	// Table is a CSV, packed by gzip: a header, then the SMILES and the targets of each molecule.
+	Table []byte `json:"table"`
+	// Least is the similarity to the nearest training molecule that all but 2.5 % of the validation
+	// molecules have.
+	Least float64 `json:"least"`
 }
 
 // Provenance says where the weights come from. Every field is optional.

@@ -200,21 +200,36 @@ func (t *tuned) sections() []section {
 	}
 }
 
-// summary returns a table of all metrics, next to the baseline's.
+// summary returns a table of all metrics: of the models, and where there are such rows, of their mean
+// prediction, of a forest and of the baseline.
 func (c *collection) summary() []block {
-	t := table.New("metric", table.Names("model", "baseline")...)
-	for _, p := range c.panels {
-		var cells [2]table.Cell
-		for _, r := range p.distinct() {
-			column := 0
-			if r.Method == "baseline" {
-				column = 1
-			}
-			cells[column] = table.MeanStd(r.Mean, r.Std, p.decimals())
+	var columns []string
+	for _, name := range []string{"model", "together", "forest", "baseline"} {
+		hasColumn := func(p panel) bool {
+			return slices.ContainsFunc(p.distinct(), func(r result) bool { return columnOf(r) == name })
 		}
-		t.Add(p.quantity(), cells[:]...)
+		if slices.ContainsFunc(c.panels, hasColumn) {
+			columns = append(columns, name)
+		}
+	}
+	t := table.New("metric", table.Names(columns...)...)
+	for _, p := range c.panels {
+		cells := make([]table.Cell, len(columns))
+		for _, r := range p.distinct() {
+			cells[slices.Index(columns, columnOf(r))] = table.MeanStd(r.Mean, r.Std, p.decimals())
+		}
+		t.Add(p.quantity(), cells...)
 	}
 	return []block{{table: t}}
+}
+
+// columnOf returns the column of a result in the summary: its method, or model for a kind of targets.
+func columnOf(r result) string {
+	switch r.Method {
+	case "together", "forest", "baseline":
+		return r.Method
+	}
+	return "model"
 }
 
 // mostPoints is the largest number of points in all scatter plots of a page.

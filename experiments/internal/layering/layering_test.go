@@ -23,7 +23,7 @@ var floors = [][]string{
 	{"setting", "shard", "table", "eval", "train/tensorboard", "run/progress", "report/plot", "report/browsertest"},
 	{"train", "model"},
 	{"."},
-	{"method", "theory", "pretrained"},
+	{"method", "theory", "pretrained", "domain", "check"},
 	{"apply"},
 	{"finetune"},
 	{"cli"},

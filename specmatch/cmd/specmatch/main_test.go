@@ -676,7 +676,7 @@ func TestFewPositives(t *testing.T) {
 		t.Error(out)
 	}
 	rows, err := results("few")
-	if err != nil || len(rows) != 10 || rows[1].Method != baseline || rows[0].Metric != "roc_auc" || len(rows[0].PerSeed) != 5 || rows[0].Protocol != "stratified" {
+	if err != nil || len(rows) != 15 || rows[1].Method != baseline || rows[2].Method != forested || rows[0].Metric != "roc_auc" || len(rows[0].PerSeed) != 5 || rows[0].Protocol != "stratified" {
 		t.Errorf("%+v, %v", rows, err)
 	}
 	if epochs := readCSV(t, "few/metrics.csv"); len(epochs) != 6 {
@@ -689,7 +689,7 @@ func TestFewPositives(t *testing.T) {
 	for _, targets := range []string{"nM", "logS", "nM,logS"} {
 		must(t, "finetune -in m.csv -target "+targets+" -seeds 3 -epochs 40 -batch 16 -lr 0.01 -out "+targets+few+" -hidden 16 -layers 2")
 		rows, err := results(targets)
-		if err != nil || len(rows) != 7*len(strings.Split(targets, ",")) { // the baseline has no ranks
+		if err != nil || len(rows) != 11*len(strings.Split(targets, ",")) { // the baseline has no ranks
 
 			t.Fatalf("%+v, %v", rows, err)
 		}

@@ -34,6 +34,7 @@ const (
 // The methods of rows that are not of a single model.
 const (
 	baseline  = "baseline"
+	forested  = "forest"   // a random forest on the features
 	ensembled = "together" // the mean of the models' predictions
 )
 
@@ -158,14 +159,18 @@ func (s *scores) newTable() *table.Table {
 	if x.Folds > 0 {
 		corner = "seed, fold"
 	}
+	forestNote := ""
+	if s.results[0].Forest != nil {
+		forestNote = "; the forest is a random forest on the descriptors and fingerprints"
+	}
 	constant := "class frequencies"
 	if x.examples.Kind == model.Regression {
 		constant = "mean"
 	}
 	t := table.New(corner, table.Names(columns...)...)
 	t.Caption = fmt.Sprintf("%s: predictions of %s on the test set (%s), with the weights of the epoch that is best "+
-		"on the validation set; the baseline predicts the %s of the training set.",
-		x.examples.Set.Name, strings.Join(x.examples.Targets, ", "), x.splitFlags(), constant)
+		"on the validation set; the baseline predicts the %s of the training set%s.",
+		x.examples.Set.Name, strings.Join(x.examples.Targets, ", "), x.splitFlags(), constant, forestNote)
 	if s.metrics[0].Percent {
 		t.Footnotes = []string{"ROC-AUC, AP, accuracy and F1 in %"}
 	}
@@ -210,19 +215,27 @@ func (s *scores) add(target, suffix string, value func(tasks []train.Metrics, me
 	noEpochs := make([]table.Cell, 2)
 	means := append(slices.Clone(start), noEpochs...)
 	baselines := slices.Clone(means)
+	forests := slices.Clone(means)
+	hasForest := !slices.ContainsFunc(s.results, func(r outcome) bool { return r.Forest == nil })
 	ensembles := slices.Clone(means)
 	for _, metric := range s.metrics {
-		var values, constants []float64
+		var values, constants, trees []float64
 		for i, r := range s.results {
 			v := value(r.Test, metric.Name)
 			values = append(values, v)
 			constants = append(constants, value(r.Baseline, metric.Name))
+			if hasForest {
+				trees = append(trees, value(r.Forest, metric.Name))
+			}
 			lines[i] = append(lines[i], table.Scaled(v, math.NaN(), 3))
 			s.undefined = s.undefined || math.IsNaN(v)
 		}
 		name := metric.Name + suffix
 		means = append(means, s.addRow(string(s.x.examples.Kind), name, values))
 		baselines = append(baselines, s.addRow(baseline, name, constants))
+		if hasForest {
+			forests = append(forests, s.addRow(forested, name, trees))
+		}
 		if s.ensemble != nil {
 			ensembles = append(ensembles, s.addRow(ensembled, name, []float64{value(s.ensemble, metric.Name)}))
 		}
@@ -235,6 +248,9 @@ func (s *scores) add(target, suffix string, value func(tasks []train.Metrics, me
 	}
 	if s.ensemble != nil {
 		s.table.Add(ensembled, ensembles...)
+	}
+	if hasForest {
+		s.table.Add(forested, forests...)
 	}
 	s.table.Add(baseline, baselines...)
 }

@@ -1,0 +1,74 @@
+package molecule_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/specmatch/specmatch/gnn/molecule"
+)
+
+// TestCanonicalSMILES: another spelling of a molecule has the same SMILES, which are read as the molecule.
+func TestCanonicalSMILES(t *testing.T) {
+	for smiles, want := range map[string]string{
+		"OCC":                          "CCO",
+		"C(C)O":                        "CCO",
+		"[Na+].[Cl-]":                  "[Na+].[Cl-]",
+		"[H][CH4-]":                    "",
+		"c1cc[nH]c1":                   "",
+		"C1=CC=CN1":                    "",
+		"CC(=O)Oc1ccccc1C(=O)O":        "",
+		"N[C@@H](C)C(=O)O":             "",
+		"C[C@H](C(=O)O)N":              "",
+		"C1CC2CCC1CC2":                 "",
+		"c1ccccc1-c1ccccc1":            "",
+		"F/C=C/F":                      "",
+		"[13CH3][N+](C)(C)CC(=O)[O-]":  "",
+		"OC(=O)c1cc2c([nH]1)cccc2":     "",
+		"CN1C(=O)c2ccccc2S(=O)(=O)N1C": "",
+		"[Cu+2].[O-]S(=O)(=O)[O-]":     "",
+	} {
+		var p molecule.Parser
+		m, err := p.Parse(smiles)
+		if err != nil {
+			continue
+		}
+		got := p.CanonicalSMILES(m)
+		identity := p.Canonical(m)
+		m = m.Clone()
+		copied, err := new(molecule.Parser).Parse(got)
+		if err != nil || p.Canonical(copied) != identity {
+			t.Errorf("%s becomes %s: %v", smiles, got, err)
+			continue
+		}
+		if want != "" && got != want && len(got) > len(want) {
+			t.Errorf("%s becomes %s, want as short as %s", smiles, got, want)
+		}
+		rng := rand.New(rand.NewPCG(1, 2))
+		for range 10 {
+			other, err := p.Parse(shuffled(m, rng).SMILES())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again := p.CanonicalSMILES(other); again != got {
+				t.Errorf("%s becomes %s, and in another order %s", smiles, got, again)
+			}
+		}
+	}
+}
+
+// shuffled returns the molecule from SMILES that begin at a random atom: bonds keep their order at each atom.
+func shuffled(m *molecule.Molecule, rng *rand.Rand) *molecule.Molecule {
+	s := m.Clone()
+	n := len(s.Atoms)
+	place := rng.Perm(n)
+	atoms := make([]molecule.Atom, n)
+	for i, a := range s.Atoms {
+		atoms[place[i]] = a
+	}
+	s.Atoms = atoms
+	for k := range s.Bonds {
+		s.Bonds[k].Begin = int32(place[s.Bonds[k].Begin])
+		s.Bonds[k].End = int32(place[s.Bonds[k].End])
+	}
+	return s
+}
