@@ -44,7 +44,7 @@ func (p *Parser) CanonicalSMILES(m *Molecule) string {
 			w.part(i)
 		}
 		text := w.turned()
-		if at := strings.IndexAny(text, `/\`); at >= 0 && text[at] == '\\' {
+		if place := strings.IndexAny(text, `/\`); place >= 0 && text[place] == '\\' {
 			text = strings.Map(mirror, text) // both mean the same
 		}
 		copied, err := reader.Parse(text)

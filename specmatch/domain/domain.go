@@ -36,8 +36,8 @@ const (
 	mostFound = 100     // neighbours of a molecule
 )
 
-// New returns the domain of a model. Rows have a SMILES and the targets as texts; fresh are SMILES of molecules that are not
-// among them. SMILES that cannot be read are dropped.
+// New returns the domain of a model. Rows have a SMILES and the targets as texts; fresh are SMILES of
+// molecules that are not among them. SMILES that cannot be read are dropped.
 func New(targets []string, rows [][]string, fresh []string, standard feature.Standardisation) (*model.Domain, error) {
 	rows = evenly(rows, MaxMolecules)
 	var packed bytes.Buffer
@@ -99,8 +99,8 @@ type member struct {
 	total  int32
 }
 
-// Open returns the index of a domain, whose molecules are standardised, or of several with the same targets, such as those of an ensemble: of all
-// their molecules, each once, and the mean of Least.
+// Open returns the index of a domain, whose molecules are standardised, or of several with the same targets,
+// such as those of an ensemble: of all their molecules, each once, and the mean of Least.
 func Open(standard feature.Standardisation, domains ...*model.Domain) (*Index, error) {
 	x := &Index{elements: map[int8]bool{}, environments: map[uint32]bool{}}
 	x.morgan.Radius = radius

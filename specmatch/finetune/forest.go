@@ -50,7 +50,8 @@ func (x *Examples) Forest(
 				y = append(y, v)
 			}
 		}
-		f, err := forest.Fit(ctx, x.numbers(labelled, columns), width, y, outputs, forest.Options{Share: share, Seed: seed})
+		o := forest.Options{Share: share, Seed: seed}
+		f, err := forest.Fit(ctx, x.numbers(labelled, columns), width, y, outputs, o)
 		if err != nil {
 			return p, err
 		}

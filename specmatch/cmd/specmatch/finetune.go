@@ -48,13 +48,13 @@ type tuning struct {
 	Balanced bool
 	// Anonymous keeps the training molecules out of the model files.
 	Anonymous bool
-	Folds    int
-	Valid    string
-	Test     string
-	recipe   cli.Recipe
-	engine   cli.Engine
-	output   run.Output
-	flags    *cli.FlagSet
+	Folds     int
+	Valid     string
+	Test      string
+	recipe    cli.Recipe
+	engine    cli.Engine
+	output    run.Output
+	flags     *cli.FlagSet
 
 	source   *modelOnEngine // the model of -model; nil without one
 	examples *finetune.Examples

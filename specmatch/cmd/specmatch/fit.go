@@ -262,11 +262,11 @@ func (x *tuning) fit(
 }
 
 // forest returns the metrics of a random forest on the descriptors and fingerprints that the model's head
-// sees; nil if it sees none.
+// sees; nil if it sees none, or without a test set.
 func (x *tuning) forest(
 	ctx context.Context, m *model.Trained, split dataset.Split, seed uint64,
 ) ([]train.Metrics, error) {
-	if m.Card.Beside == nil {
+	if m.Card.Beside == nil || len(split.Test) == 0 {
 		return nil, nil
 	}
 	features, err := apply.ParseFeatures(m.Card.Beside.Features)

@@ -4,6 +4,7 @@
 //
 //	specmatch train    -in FILE -out RUN
 //	specmatch embed    -in FILE -out vectors.npy
+//	specmatch check    -in FILE -target COLUMN
 //	specmatch finetune -in FILE -target COLUMN -out RUN
 //	specmatch predict  -in FILE -model MODEL -out predictions.csv
 //	specmatch convert  -in WEIGHTS -out MODEL
@@ -52,6 +53,15 @@ var commands = append(cli.Commands{
 			"than memory. Lists records that cannot be read in OUT.rejected.csv.",
 		Examples: []string{
 			"-in molecules.csv -out vectors.npy", "-in graphs.jsonl -model RUN/model.safetensors -out -",
+		},
+	},
+	{
+		Name:  "check",
+		Setup: setupCheck,
+		Synopsis: "Lists what is odd in a table of molecules before a fit: salts, duplicates and their labels,\n" +
+			"twins, outliers, rare classes and leakage. Writes a cleaned table with canonical SMILES.",
+		Examples: []string{
+			"-in molecules.csv -target solubility", "-in molecules.csv -target y -merge mean -out clean.csv",
 		},
 	},
 	{

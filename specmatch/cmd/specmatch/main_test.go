@@ -814,6 +814,24 @@ func TestSure(t *testing.T) {
 	}
 }
 
+// TestCheck: the command lists what is odd and writes a table that finetune reads.
+func TestCheck(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "m.csv", "name,smiles,y\na,OCC,1\nb,CCO,3\nc,CC(=O)[O-].[Na+],2\n")
+	stdout := must(t, "check -in m.csv -id name -target y -merge mean -largest-fragment -neutralise -out clean.csv")
+	for _, want := range []string{"duplicates ", "replicates ", "clean.csv: 2 of 3 molecules"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("%s lacks %q", stdout, want)
+		}
+	}
+	if got := read(t, "clean.csv"); got != "id,smiles,y\na,CCO,2\nc,CC(=O)O,2\n" && got != "id,smiles,y\na,CCO,2\nc,CC(O)=O,2\n" {
+		t.Error(got)
+	}
+	if _, _, err := invoke(t.Context(), "check -in m.csv -merge mean"); err == nil {
+		t.Error("-merge without -out")
+	}
+}
+
 // TestDomain: salts, metals and polymers are outside of the domain of a model of organic molecules, and each
 // molecule has its nearest training molecules, unless the file is anonymous.
 func TestDomain(t *testing.T) {

@@ -264,7 +264,7 @@ func (g *grower) best(members []int32, rng *rand.Rand) (s split, ok bool) {
 	if len(members) < 2*g.leaf || squares-base <= 1e-12*squares { // all targets are equal
 		return s, false
 	}
-	most := base * (1 + 1e-12)
+	largest := base * (1 + 1e-12)
 	for drawn := range g.order {
 		if drawn >= g.tried && ok {
 			break
@@ -272,8 +272,8 @@ func (g *grower) best(members []int32, rng *rand.Rand) (s split, ok bool) {
 		k := drawn + rng.IntN(len(g.order)-drawn)
 		g.order[drawn], g.order[k] = g.order[k], g.order[drawn]
 		column := g.order[drawn]
-		if bin, score := g.bestBin(members, column); score > most {
-			most = score
+		if bin, score := g.bestBin(members, column); score > largest {
+			largest = score
 			s = split{column, bin}
 			ok = true
 		}
@@ -283,7 +283,7 @@ func (g *grower) best(members []int32, rng *rand.Rand) (s split, ok bool) {
 
 // bestBin returns the best split by a column with its score, Σ sum²/n over both sides and all outputs; the
 // score is 0 without one.
-func (g *grower) bestBin(members []int32, column int32) (best uint8, most float64) {
+func (g *grower) bestBin(members []int32, column int32) (best uint8, largest float64) {
 	bins := g.bins[column]
 	size := len(g.thresholds[column]) + 1
 	outputs := g.outputs
@@ -307,15 +307,15 @@ func (g *grower) bestBin(members []int32, column int32) (best uint8, most float6
 		remaining := int32(len(members)) - count
 		for k, sum := range g.sums[bin*outputs : (bin+1)*outputs] {
 			g.left[k] += sum
-			right := g.whole[k] - g.left[k]
-			score += g.left[k]*g.left[k]/float64(count) + right*right/math.Max(1, float64(remaining))
+			remainder := g.whole[k] - g.left[k]
+			score += g.left[k]*g.left[k]/float64(count) + remainder*remainder/math.Max(1, float64(remaining))
 		}
-		if int(min(count, remaining)) >= g.leaf && score > most {
+		if int(min(count, remaining)) >= g.leaf && score > largest {
 			best = uint8(bin)
-			most = score
+			largest = score
 		}
 	}
-	return best, most
+	return best, largest
 }
 
 // partition moves the samples that go to the left before the others, in their order, and returns how many

@@ -63,6 +63,7 @@ FLAGS: dict[str, tuple[str, ...]] = {
         "warmup",
     ),
     "finetune": (
+        "anonymous",
         "atoms",
         "average",
         "backend",
@@ -92,6 +93,7 @@ FLAGS: dict[str, tuple[str, ...]] = {
     "predict": (
         "backend",
         "bf16",
+        "domain",
         "ignore",
         "largest_fragment",
         "neutralise",
@@ -343,6 +345,7 @@ class Predictor:
         n_jobs: int | None = None,
         random_state: Seed = None,
         verbose: bool = False,
+        anonymous: bool | None = None,
         atoms: str | None = None,
         average: float | None = None,
         backend: str | None = None,
@@ -387,6 +390,8 @@ class Predictor:
             Seed of training.
         verbose : bool, default False
             Shows a bar where tqdm is installed.
+        anonymous : bool, default False
+            Keep the training molecules and their targets out of the model files, which predict -domain needs.
         atoms : str, default "rich"
             Atom and bond features of a new encoder for molecules: hu or rich.
         average : float, default 0.99
@@ -458,6 +463,7 @@ class Predictor:
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.anonymous = anonymous
         self.atoms = atoms
         self.average = average
         self.backend = backend

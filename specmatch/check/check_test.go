@@ -1,0 +1,109 @@
+package check_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/specmatch/specmatch/gnn/dataset/records"
+	"github.com/specmatch/specmatch/specmatch/check"
+)
+
+// table is a table with one specimen of each kind.
+const table = `id,smiles,y,part
+a,OCC,1,train
+b,C(C)O,3,train
+c,CCN,10,train
+d,[CH3:1][CH2:2][NH2:3],10,train
+e,C[C@H](N)C(=O)O,2,train
+f,C[C@@H](N)C(=O)O,2,train
+g,CC(=O)[O-].[Na+],4,train
+h,CC(=O)O,4,test
+i,CCO,2,test
+j,C(C)(C)(C)(C)C,5,test
+k,C[NH2+]C,6,train
+`
+
+func read(t *testing.T, text, split string) *check.Table {
+	t.Helper()
+	o := check.Options{
+		Records: records.Options{ID: "id", Input: strings.NewReader(text)},
+		Targets: []string{"y"},
+		Split:   split,
+	}
+	x, err := check.Read(t.Context(), "m.csv", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// TestFindings: each specimen is found, with its lines.
+func TestFindings(t *testing.T) {
+	var got []string
+	for _, f := range read(t, table, "part").Findings() {
+		got = append(got, f.Name+": "+f.Text)
+	}
+	want := []string{
+		"unreadable: 1 of 11 records, such as line 11:",
+		"salts: 1 molecules have several fragments (lines 8)",
+		"charges: 1 molecules have charges that hydrogens can balance (lines 12)",
+		"map numbers: 1 molecules have atom map numbers (lines 5)",
+		"duplicates: 2 molecules are there more than once, in 5 records (lines 2, 3, 10)",
+		"stereo twins: 1 groups of molecules differ in their configuration only, in 2 records (lines 6, 7)",
+		"salt twins: 1 groups of molecules differ in their counter-ions or charges only, in 2 records (lines 8, 9)",
+		"replicates: y: those of 1 of 2 molecules differ, with a standard deviation of 0.816, most for lines 2, 3, 10",
+		"leakage: 2 records of train are molecules of test, too, and 1 more but for counter-ions or charges",
+	}
+	for i, w := range want {
+		if i >= len(got) || !strings.HasPrefix(got[i], w) {
+			t.Errorf("want %q in\n%s", w, strings.Join(got, "\n"))
+		}
+	}
+}
+
+// TestLabels: decades, outliers, rare classes and constants.
+func TestLabels(t *testing.T) {
+	for name, label := range map[string]func(i int) string{
+		"decades":   func(i int) string { return fmt.Sprint(1 + i*i*i*i) },
+		"outliers":  func(i int) string { return fmt.Sprint(i%10 + i/39*1000) },
+		"imbalance": func(i int) string { return fmt.Sprint(i / 38) },
+		"constant":  func(int) string { return "x" },
+		"texts":     func(i int) string { return []string{"1.5", "2.5", "3", "n"}[i%4] },
+	} {
+		text := "id,smiles,y\n"
+		for i := range 40 {
+			text += fmt.Sprintf("m%d,%s,%s\n", i, strings.Repeat("C", i+1), label(i))
+		}
+		found := read(t, text, "").Findings()
+		if !slices.ContainsFunc(found, func(f check.Finding) bool { return f.Name == name }) {
+			t.Errorf("%s is not among %v", name, found)
+		}
+	}
+}
+
+// TestMerge: what the cleaned table has of replicates within a part.
+func TestMerge(t *testing.T) {
+	for merge, want := range map[check.Merge]string{
+		check.Keep:   "10 a,CCO,1,train b,CCO,3,train c,CCN,10,train",
+		check.Mean:   "8 a,CCO,2,train c,CCN,10,train",
+		check.Median: "8 a,CCO,2,train c,CCN,10,train",
+		check.Drop:   "7 c,CCN,10,train e,",
+	} {
+		var text strings.Builder
+		rows, err := read(t, table, "part").Write(&text, merge)
+		lines := strings.Split(text.String(), "\n")
+		if got := fmt.Sprint(rows, " ", strings.Join(lines[1:], " ")); err != nil || !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s, %v; want %s", merge, got, err, want)
+		}
+		if lines[0] != "id,smiles,y,part" {
+			t.Error(lines[0])
+		}
+	}
+	classes := "id,smiles,y\na,CCO,yes\nb,OCC,yes\nc,C(O)C,no\nd,CCN,yes\ne,NCC,no\n"
+	var text strings.Builder
+	if _, err := read(t, classes, "").Write(&text, check.Mean); err != nil || text.String() != "id,smiles,y\na,CCO,yes\nd,CCN,\n" {
+		t.Errorf("%q, %v", text.String(), err)
+	}
+}

@@ -1,0 +1,276 @@
+package check
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/stat"
+)
+
+// Finding is something odd in a table.
+type Finding struct {
+	Name string // what it is, in a word or two
+	Text string // what was found, with lines of the file, and what can be done
+}
+
+// linesShown bounds the lines that a finding names.
+const linesShown = 3
+
+// Findings lists what is odd; none for a clean table.
+func (t *Table) Findings() (found []Finding) {
+	add := func(name, format string, args ...any) {
+		found = append(found, Finding{name, fmt.Sprintf(format, args...)})
+	}
+	if n := len(t.Rejected); n > 0 {
+		add("unreadable", "%d of %d records, such as line %d: %s", n, n+len(t.Rows),
+			t.Rejected[0].Line, t.Rejected[0].Reason)
+	}
+	count := func(name string, holds func(r *Row) bool, format string) {
+		var rows []int
+		for i := range t.Rows {
+			if holds(&t.Rows[i]) {
+				rows = append(rows, i)
+			}
+		}
+		if len(rows) > 0 {
+			add(name, format, len(rows), t.lines(rows))
+		}
+	}
+	count("salts", func(r *Row) bool { return r.salted },
+		"%d molecules have several fragments (%s): -largest-fragment keeps one")
+	count("charges", func(r *Row) bool { return r.charged },
+		"%d molecules have charges that hydrogens can balance (%s): -neutralise removes them")
+	count("map numbers", func(r *Row) bool { return r.mapped },
+		"%d molecules have atom map numbers (%s), which are ignored")
+	found = append(found, t.copies()...)
+	for task := range t.Targets {
+		found = append(found, t.target(task)...)
+	}
+	return append(found, t.leaks()...)
+}
+
+// lines names the lines of some rows.
+func (t *Table) lines(rows []int) string {
+	var numbers []string
+	for _, i := range rows[:min(linesShown, len(rows))] {
+		numbers = append(numbers, fmt.Sprint(t.Rows[i].Line))
+	}
+	if len(rows) > linesShown {
+		numbers = append(numbers, "…")
+	}
+	return "lines " + strings.Join(numbers, ", ")
+}
+
+// copies finds molecules that are there more than once, or that differ in little.
+func (t *Table) copies() (found []Finding) {
+	describe := func(name string, groups [][]int, what string) {
+		if len(groups) == 0 {
+			return
+		}
+		rows := 0
+		for _, g := range groups {
+			rows += len(g)
+		}
+		text := fmt.Sprintf("%d %s, in %d records (%s)", len(groups), what, rows, t.lines(groups[0]))
+		found = append(found, Finding{name, text})
+	}
+	smiles := func(r *Row) string { return r.SMILES }
+	describe("duplicates", t.groups(smiles), "molecules are there more than once")
+	describe("stereo twins", t.twins(func(r *Row) string { return r.flat }),
+		"groups of molecules differ in their configuration only")
+	describe("salt twins", t.twins(func(r *Row) string { return r.bare }),
+		"groups of molecules differ in their counter-ions or charges only")
+	return found
+}
+
+// twins returns the groups by a key whose rows are not all one molecule.
+func (t *Table) twins(key func(r *Row) string) [][]int {
+	return slices.DeleteFunc(t.groups(key), func(group []int) bool {
+		first := t.Rows[group[0]].SMILES
+		return !slices.ContainsFunc(group, func(i int) bool { return t.Rows[i].SMILES != first })
+	})
+}
+
+// target finds what is odd about the labels of a target.
+func (t *Table) target(task int) (found []Finding) {
+	name := t.Targets[task]
+	add := func(what, format string, args ...any) {
+		found = append(found, Finding{what, name + ": " + fmt.Sprintf(format, args...)})
+	}
+	every := make([]int, len(t.Rows))
+	for i := range every {
+		every[i] = i
+	}
+	given, numbers := t.labels(every, task)
+	if n := len(t.Rows) - len(given); n > 0 {
+		add("missing labels", "%d of %d", n, len(t.Rows))
+	}
+	classes := slices.Compact(slices.Sorted(slices.Values(given)))
+	switch texts := len(given) - len(numbers); {
+	case len(classes) == 1:
+		add("constant", "all labels are %q: there is nothing to learn", classes[0])
+	case texts > 0 && len(numbers) > texts:
+		add("texts", "%d of %d labels are no numbers", texts, len(given))
+	case texts > 0 || isBinary(numbers):
+		if text := imbalance(given, classes); text != "" {
+			add("imbalance", "%s", text)
+		}
+	default:
+		for _, f := range t.spread(task, numbers) {
+			add(f.Name, "%s", f.Text)
+		}
+	}
+	if text := t.replicates(task); text != "" {
+		add("replicates", "%s", text)
+	}
+	return found
+}
+
+// imbalance describes classes of which the rarest has less than a tenth of the labels.
+func imbalance(labels, classes []string) string {
+	if len(classes) > 20 || len(classes) < 2 {
+		return ""
+	}
+	counts := map[string]int{}
+	for _, label := range labels {
+		counts[label]++
+	}
+	rarest := slices.MinFunc(classes, func(a, b string) int { return counts[a] - counts[b] })
+	share := 100 * float64(counts[rarest]) / float64(len(labels))
+	if share >= 10 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d labels are %s (%.1f %%): -balanced weighs classes alike, and average precision "+
+		"says more than accuracy", counts[rarest], len(labels), rarest, share)
+}
+
+// spread finds decades and outliers.
+func (t *Table) spread(task int, numbers []float64) (found []Finding) {
+	y := slices.Sorted(slices.Values(numbers))
+	n := len(y)
+	if n < 20 {
+		return nil
+	}
+	scale := func(v float64) float64 { return v }
+	decades := math.Log10(y[n-1-n/100] / y[n/100])
+	if y[0] > 0 && decades >= 1 && stat.Skew(y, nil) > 1 { // as finetune proposes
+		scale = math.Log10
+		found = append(found, Finding{"decades", fmt.Sprintf("%.4g to %.4g, %.1f decades: finetune -log fits the "+
+			"logarithm", y[0], y[n-1], math.Log10(y[n-1]/y[0]))})
+	}
+	low := scale(y[n/4])
+	high := scale(y[3*n/4])
+	margin := 3 * (high - low) // Tukey's outer fences
+	if margin == 0 {
+		return found
+	}
+	var rows []int
+	for i := range t.Rows {
+		if v, ok := Number(t.Rows[i].Labels[task]); ok && (scale(v) < low-margin || scale(v) > high+margin) {
+			rows = append(rows, i)
+		}
+	}
+	if len(rows) > 0 {
+		found = append(found, Finding{"outliers", fmt.Sprintf("%d labels are more than three interquartile ranges "+
+			"from the quartiles, such as %s (%s)", len(rows), t.Rows[rows[0]].Labels[task], t.lines(rows))})
+	}
+	return found
+}
+
+// replicates describes the labels of molecules that have several.
+func (t *Table) replicates(task int) string {
+	molecules := 0 // with several labels
+	conflicts := 0
+	squares := 0.0
+	freedom := 0.0
+	widest := 0.0
+	var worst []int
+	numeric := true
+	for _, group := range t.groups(func(r *Row) string { return r.SMILES }) {
+		given, numbers := t.labels(group, task)
+		if len(given) < 2 {
+			continue
+		}
+		molecules++
+		spread := 1.0 // of classes that differ
+		if len(numbers) == len(given) {
+			mean := centre(numbers, Mean)
+			for _, y := range numbers {
+				squares += (y - mean) * (y - mean)
+			}
+			freedom += float64(len(numbers) - 1)
+			spread = slices.Max(numbers) - slices.Min(numbers)
+			numeric = numeric && !isBinary(numbers)
+		} else {
+			numeric = false
+			if len(slices.Compact(slices.Sorted(slices.Values(given)))) == 1 {
+				spread = 0
+			}
+		}
+		if spread == 0 {
+			continue
+		}
+		conflicts++
+		if spread > widest {
+			widest = spread
+			worst = group
+		}
+	}
+	switch {
+	case molecules == 0:
+		return ""
+	case conflicts == 0:
+		return fmt.Sprintf("%d molecules have several labels, which agree", molecules)
+	case numeric && freedom > 0:
+		return fmt.Sprintf("those of %d of %d molecules differ, with a standard deviation of %.3g, most for %s "+
+			"(%.4g apart): no model errs less than that", conflicts, molecules, math.Sqrt(squares/freedom),
+			t.lines(worst), widest)
+	}
+	return fmt.Sprintf("those of %d of %d molecules contradict each other, such as %s", conflicts, molecules,
+		t.lines(worst))
+}
+
+// leaks counts the molecules that two parts have in common.
+func (t *Table) leaks() (found []Finding) {
+	parts := map[string]map[string]bool{} // by a molecule
+	var names []string
+	for i := range t.Rows {
+		r := &t.Rows[i]
+		if parts[r.bare] == nil {
+			parts[r.bare] = map[string]bool{}
+		}
+		parts[r.bare][r.Part] = true
+		if !slices.Contains(names, r.Part) {
+			names = append(names, r.Part)
+		}
+	}
+	slices.Sort(names)
+	for k, a := range names {
+		for _, b := range names[k+1:] {
+			var rows []int
+			exact := 0
+			listed := map[string]bool{} // SMILES of part a
+			for i := range t.Rows {
+				if t.Rows[i].Part == a {
+					listed[t.Rows[i].SMILES] = true
+				}
+			}
+			for i := range t.Rows {
+				r := &t.Rows[i]
+				if r.Part == b && parts[r.bare][a] {
+					rows = append(rows, i)
+					if listed[r.SMILES] {
+						exact++
+					}
+				}
+			}
+			if len(rows) > 0 {
+				found = append(found, Finding{"leakage", fmt.Sprintf("%d records of %s are molecules of %s, too, and "+
+					"%d more but for counter-ions or charges (%s)", exact, b, a, len(rows)-exact, t.lines(rows))})
+			}
+		}
+	}
+	return found
+}

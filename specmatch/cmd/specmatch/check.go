@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/specmatch/specmatch/specmatch/check"
+	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/setting"
+	"github.com/specmatch/specmatch/tensor/files"
+)
+
+// checking is the command check.
+type checking struct {
+	input
+	Targets []string
+	Split   string
+	Merge   string
+	Out     string
+}
+
+// mergeNone is the value of -merge that keeps all records.
+const mergeNone = "none"
+
+func setupCheck(f *cli.FlagSet) cli.Action {
+	x := &checking{Merge: mergeNone}
+	f.Add(&x.input)
+	cli.Var(f, &x.Targets, "target", setting.List(setting.Text), "`columns` A,B with labels to look at")
+	cli.Var(f, &x.Split, "split", setting.Text,
+		"`column` with the part of each record, such as train and test, to find molecules that two parts have")
+	rules := []string{mergeNone, string(check.Mean), string(check.Median), string(check.Drop)}
+	cli.Var(f, &x.Merge, "merge", setting.OneOf(rules...),
+		"`rule` for molecules with several labels in the table of -out: their mean or median (of classes, the most\n"+
+			"frequent one), or drop those whose labels differ; none keeps all records")
+	cli.Var(f, &x.Out, "out", setting.Text,
+		"`file` (CSV) for the cleaned table: ids, canonical SMILES and labels, in the form that -largest-fragment\n"+
+			"and -neutralise give; by default none is written")
+	f.Check(func() error {
+		if x.Out == "" {
+			if x.Merge != mergeNone {
+				return cli.Usagef("-merge is for the table of -out, which is not given")
+			}
+			return nil
+		}
+		return checkOutputs([]string{x.Out}, x.In)
+	})
+	return x.run
+}
+
+func (x *checking) run(ctx context.Context, stdout, stderr io.Writer) error {
+	options, err := x.input.options()
+	if err != nil {
+		return err
+	}
+	table, err := check.Read(ctx, x.In, check.Options{Records: options, Targets: x.Targets, Split: x.Split})
+	if err != nil {
+		return err
+	}
+	x.input.describe("", stderr)
+	findings := table.Findings()
+	for _, f := range findings {
+		fmt.Fprintf(stdout, "%-14s %s\n", f.Name, files.Printable(f.Text))
+	}
+	if len(findings) == 0 {
+		fmt.Fprintf(stdout, "nothing odd in %d molecules\n", len(table.Rows))
+	}
+	if x.Out == "" {
+		return nil
+	}
+	merge := check.Merge(x.Merge)
+	if x.Merge == mergeNone {
+		merge = check.Keep
+	}
+	rows := 0
+	err = files.Write(x.Out, func(w io.Writer) (err error) {
+		rows, err = table.Write(w, merge)
+		return err
+	})
+	if err == nil {
+		_, err = fmt.Fprintf(stdout, "%s: %d of %d molecules\n", x.Out, rows, len(table.Rows))
+	}
+	return err
+}
