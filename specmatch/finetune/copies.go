@@ -60,6 +60,19 @@ func (x *Examples) Overlap(s dataset.Split) (valid, test int) {
 	return count(s.Valid), count(s.Test)
 }
 
+// CountSalts counts the molecules of several fragments, unless only the largest fragment is seen.
+func (x *Examples) CountSalts() (n int) {
+	if x.Set.Standard.LargestFragment {
+		return 0
+	}
+	for _, r := range x.Records {
+		if strings.Contains(r.SMILES, ".") {
+			n++
+		}
+	}
+	return n
+}
+
 // Replicates describes, in a line for each target, the records of one molecule or graph: how many
 // are labelled more than once, and how far their labels agree. It returns nothing if there are
 // none.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 )
 
@@ -101,5 +102,20 @@ func TestLargeScaffolds(t *testing.T) {
 	}
 	if len(s.Train) != 80 || len(s.Valid) != 10 || len(s.Test) != 10 {
 		t.Errorf("parts of %d, %d and %d", len(s.Train), len(s.Valid), len(s.Test))
+	}
+}
+
+// TestCountSalts: molecules of several fragments are counted where a fit sees all fragments.
+func TestCountSalts(t *testing.T) {
+	for _, keepsOne := range []bool{false, true} {
+		o := records.Options{Input: strings.NewReader("smiles,y\nCC(=O)[O-].[Na+],1\nCCO,2\nCCN,3\nC.O,4\n")}
+		o.Standard.LargestFragment = keepsOne
+		x, err := finetune.Read(t.Context(), "m.csv", finetune.Task{Targets: []string{"y"}}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := x.CountSalts(); n != map[bool]int{false: 2, true: 0}[keepsOne] {
+			t.Errorf("%d salts, one fragment kept: %t", n, keepsOne)
+		}
 	}
 }

@@ -114,6 +114,10 @@ func (x *tuning) checkSplits(stderr io.Writer) error {
 	for _, note := range x.notes {
 		fmt.Fprintf(stderr, "%s: %s\n", x.In, note)
 	}
+	if n := x.examples.CountSalts(); n > 0 {
+		fmt.Fprintf(stderr, "%s: %d molecules have several fragments: -largest-fragment keeps one; "+
+			"specmatch check lists what else is odd\n", x.In, n)
+	}
 	return nil
 }
 
