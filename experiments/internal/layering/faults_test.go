@@ -88,6 +88,10 @@ var faults = []struct{ fault, tests string }{
 	{"status 0 although output is lost", "specmatch/cli TestLostOutput"},
 	{"rows of metrics.csv in the order in which seeds end", "specmatch/run TestMetricsAreInOrder"},
 	{"a sweep replaces its own input", "specmatch/cmd/specmatch TestMistakes"},
+	{"an explanation of a fraction of the model", "specmatch/apply TestExplainFeatures, gnn/molecule TestWithout"},
+	{"intervals, distances and explanations of one model only", "specmatch/cmd/specmatch TestSureOfSeveral"},
+	{"salts, metals and polymers that are usual by their distance", "specmatch/domain TestIndex, specmatch/cmd/specmatch TestDomain"},
+	{"labels of one molecule that contradict each other", "specmatch/finetune TestReplicates, specmatch/check TestFindings"},
 	{"mutants of the balanced mixture, of groups that are dealt out and of the strength that is chosen", "specmatch/finetune TestShift, specmatch/finetune TestLargeScaffolds, specmatch/eval/probe TestChooseStops"},
 }
 
