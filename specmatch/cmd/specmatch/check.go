@@ -25,6 +25,7 @@ const mergeNone = "none"
 
 func setupCheck(f *cli.FlagSet) cli.Action {
 	x := &checking{Merge: mergeNone}
+	f.Arguments("in", "out")
 	f.Add(&x.input)
 	cli.Var(f, &x.Targets, "target", setting.List(setting.Text), "`columns` A,B with labels to look at")
 	cli.Var(f, &x.Split, "split", setting.Text,
