@@ -15,8 +15,8 @@ import (
 // TestFitFile: the library's fit of a file is the program's, of molecules and of graphs.
 func TestFitFile(t *testing.T) {
 	t.Chdir(t.TempDir())
-	write(t, "m.csv", moleculeTable(40))
-	table, _ := randomTrees(40)
+	write(t, "m.csv", moleculeTable(24))
+	table, _ := randomTrees(24)
 	write(t, "trees.csv", table)
 	for file, target := range map[string]string{"m.csv": "length", "trees.csv": "class"} {
 		run := file + "-run"
