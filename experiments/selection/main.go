@@ -53,7 +53,7 @@ type settings struct {
 // methods returns the methods that train for several epochs and have no β of their own.
 func methods() []string {
 	return slices.DeleteFunc(method.Names(method.Unsupervised), func(name string) bool {
-		return name == method.Untrained || name == method.SpecMatch
+		return method.Frozen(name) || name == method.SpecMatch
 	})
 }
 

@@ -106,14 +106,15 @@ type golden struct {
 
 // goldenElsewhere says where methods without a golden of their own name are tested.
 var goldenElsewhere = map[string]string{
-	Untrained:     "it does not learn",
-	"edgepred":    "TestEdgePrediction",
-	"attrmasking": "TestAtomMasking and TestEdgeMasking",
-	"infomax":     "TestInfomax",
-	GraphCL:       "the objective is specmatch's, and so are its goldens",
-	InfoNCE:       "as for graphcl",
-	Jitter:        "it is infonce from other weights",
-	SpecMatch:     "as for graphcl",
+	Untrained:      "it does not learn",
+	UntrainedTorch: "TestUntrainedTorch",
+	"edgepred":     "TestEdgePrediction",
+	"attrmasking":  "TestAtomMasking and TestEdgeMasking",
+	"infomax":      "TestInfomax",
+	GraphCL:        "the objective is specmatch's, and so are its goldens",
+	InfoNCE:        "as for graphcl",
+	Jitter:         "it is infonce from other weights",
+	SpecMatch:      "as for graphcl",
 }
 
 // TestEveryMethodHasAGolden: a new method comes with one.

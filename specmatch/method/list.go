@@ -4,6 +4,7 @@ package method
 func init() {
 	methods = []*Method{
 		untrained,
+		untrainedTorch,
 		infoGraph,
 		gae,
 		edgePred,

@@ -35,6 +35,8 @@ type Method struct {
 	// OnRequest excludes the method from an experiment's tables unless it is requested: it is a control,
 	// or a question of our own.
 	OnRequest bool
+	// Frozen says that the method does not learn: it can only be trained for 0 epochs.
+	Frozen bool
 	// Molecules says that the method needs the molecules of the graphs, in Setup.SMILES.
 	Molecules bool
 	// Readout is the readout of the encoder if the setup has none; "" is the encoder's own.
@@ -192,14 +194,15 @@ func Recipes(r Regime, names []string) string {
 
 // Names of methods that experiments treat specially.
 const (
-	Untrained = "untrained"
-	GraphCL   = "graphcl"
-	InfoNCE   = "infonce"
-	SpecMatch = "specmatch"
-	Jitter    = "jitter"
-	EMA       = "ema"
-	EMABatch  = "ema-batch"
-	EMAMemory = "ema-memory"
+	Untrained      = "untrained"
+	UntrainedTorch = "untrained-torch"
+	GraphCL        = "graphcl"
+	InfoNCE        = "infonce"
+	SpecMatch      = "specmatch"
+	Jitter         = "jitter"
+	EMA            = "ema"
+	EMABatch       = "ema-batch"
+	EMAMemory      = "ema-memory"
 )
 
 // methods lists all methods in the order of tables (list.go).
@@ -230,6 +233,12 @@ func All(r Regime) []*Method {
 
 // Names returns the names of [All].
 func Names(r Regime) []string { return names(All(r)) }
+
+// Frozen reports whether a method of this name does not learn.
+func Frozen(name string) bool {
+	m, err := Get(name)
+	return err == nil && m.Frozen
+}
 
 // Rows returns the names of the methods in a table by default.
 func Rows(r Regime) []string {

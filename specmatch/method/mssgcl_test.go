@@ -180,7 +180,7 @@ func TestShares(t *testing.T) {
 // batch's raw graphs, once, and its steps are otherwise the same.
 func TestRawStatistics(t *testing.T) {
 	for _, name := range Names(Unsupervised) {
-		if name == Untrained {
+		if Frozen(name) {
 			continue
 		}
 		run := func(raw bool) (l *Learner, m train.Metrics, samples []int) {

@@ -9,12 +9,12 @@ import (
 	"github.com/specmatch/specmatch/specmatch/train"
 )
 
-// untrained is the encoder with its initial weights: the row that every other must
-// beat. It can only be trained for 0 epochs.
+// untrained is the encoder with its initial weights: the row that every other must beat.
 var untrained = &Method{
 	Name:    Untrained,
 	Title:   "untrained encoder",
 	Regimes: []Regime{Unsupervised},
+	Frozen:  true,
 	new: func(s Setup) (*Learner, error) {
 		e, _, err := s.NewEncoder()
 		if err != nil {

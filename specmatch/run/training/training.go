@@ -86,7 +86,7 @@ func (r *Run) Rate() float64 { return cmp.Or(r.ownRecipe().Rate, r.Recipe.LR) }
 
 // Epochs returns the number of epochs to train.
 func (r *Run) Epochs() int {
-	if r.Method == method.Untrained {
+	if method.Frozen(r.Method) {
 		return 0
 	}
 	return cmp.Or(r.ownRecipe().Epochs, r.Recipe.Epochs)

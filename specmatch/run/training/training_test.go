@@ -310,7 +310,7 @@ func TestOwnRecipes(t *testing.T) {
 			if wanted {
 				want = method.Recipe{Epochs: cmp.Or(own.Epochs, 3), Rate: cmp.Or(own.Rate, 0.01), Layers: cmp.Or(own.Layers, 3)}
 			}
-			if m.Name == method.Untrained {
+			if m.Frozen {
 				want.Epochs = 0
 			}
 			if got := (method.Recipe{Epochs: r.Epochs(), Rate: r.Rate(), Layers: r.Architecture().Layers}); got != want {
