@@ -14,6 +14,9 @@ import (
 
 // TestFitFile: the library's fit of a file is the program's, of molecules and of graphs.
 func TestFitFile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fits for seconds")
+	}
 	t.Chdir(t.TempDir())
 	write(t, "m.csv", moleculeTable(24))
 	table, _ := randomTrees(24)
