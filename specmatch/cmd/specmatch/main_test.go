@@ -616,8 +616,8 @@ func TestFinetune(t *testing.T) {
 func TestScore(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "m.csv", moleculeTable(90))
-	must(t, "finetune -in m.csv -target length,share -seeds 2 -epochs 2 -out numbers"+tiny)
-	must(t, "finetune -in m.csv -target most -seeds 1 -epochs 2 -out classes"+tiny)
+	must(t, "finetune -in m.csv -target length,share -seeds 2 -epochs 2 -out numbers"+few+tiny)
+	must(t, "finetune -in m.csv -target most -seeds 1 -epochs 2 -out classes"+few+tiny)
 	number := filepath.Join("numbers", division{}.modelFile())
 	out := must(t, "predict -in m.csv -id name -keep smiles,length -out p.csv -model "+number+","+filepath.Join("numbers", division{seed: 1}.modelFile()))
 	rows, given := readCSV(t, "p.csv"), readCSV(t, "m.csv")
