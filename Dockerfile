@@ -1,6 +1,8 @@
 # The tool alone, static: `docker build -t specmatch .`, then
 # `docker run --rm --user "$(id -u):$(id -g)" -v "$PWD:/data" specmatch embed -in molecules.csv -out vectors.npy`.
-FROM golang:1.26 AS build
+# The image that builds it is one release of Go; --build-arg GO=golang@sha256:DIGEST pins its bytes, too.
+ARG GO=golang:1.26.8
+FROM $GO AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
