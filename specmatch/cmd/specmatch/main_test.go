@@ -1196,7 +1196,7 @@ func TestMistakes(t *testing.T) {
 		{"train -in one.smi", "training needs at least 2", true},
 		{"train -in g.jsonl -method attrmasking", "is not for graphs", true},
 		{"train -in m.csv -method untrained", "is not for molecules", true},
-		{"train -in m.csv -method magic", "want untrained, infograph", true},
+		{"train -in m.csv -method magic", "want untrained, untrained-torch, infograph", true},
 		{"train -in m.csv -hidden 100000000", "-hidden 100000000", true},
 		{"finetune -in g.jsonl -target y -model pretrained", "has graphs, want molecules", false},
 		{"inspect -model m.csv", "m.csv", false},
