@@ -86,8 +86,8 @@ var free = []string{
 func collate(runs []*run.Run, oracle bool) *collection {
 	c := &collection{runs: runs}
 	for _, s := range settingsOf(runs) { // a flag that a program does not have differs from any value
-		if flag, ok := strings.CutPrefix(s.name, "-"); ok && s.differs() &&
-			!slices.Contains(free, flag) {
+		flag, ok := strings.CutPrefix(s.name, "-")
+		if ok && s.differs() && !slices.Contains(free, flag) && !c.implied(flag) {
 			c.swept = append(c.swept, flag)
 		}
 	}
@@ -98,26 +98,86 @@ func collate(runs []*run.Run, oracle bool) *collection {
 		}
 		c.labels = append(c.labels, strings.Join(parts, ", "))
 	}
-	// Of equal ones, say where they lie.
+	// Equal labels are told apart by where their runs lie.
 	for _, where := range []func(path string) string{filepath.Base, filepath.ToSlash} {
-		settings := slices.Clone(c.labels)
-		for i, label := range settings {
-			if slices.Index(settings, label) != i || slices.Contains(settings[i+1:], label) {
-				c.labels[i] = strings.TrimPrefix(label+", "+where(runs[i].Path), ", ")
+		settings := make([]string, len(runs))
+		for i, r := range runs {
+			settings[i] = c.labels[i]
+			if r.Experiment == finetuning && len(r.Rows) > 0 { // other targets or data sets have other columns
+				settings[i] += " " + tunedSet(r)
+			}
+		}
+		for i, setting := range settings {
+			if slices.Index(settings, setting) != i || slices.Contains(settings[i+1:], setting) {
+				c.labels[i] = strings.TrimPrefix(c.labels[i]+", "+where(runs[i].Path), ", ")
 			}
 		}
 	}
 	for i, r := range runs {
 		for _, row := range r.Rows {
+			row.Dataset = column(r, row)
 			p := c.panel(row)
 			p.results = append(p.results, result{Row: row, run: i})
 		}
 	}
+	changed := c.changed()
 	for i := range c.panels {
-		c.panels[i].name(c.labels)
+		c.panels[i].name(c.labels, changed)
 		c.choose(&c.panels[i], oracle)
 	}
 	return c
+}
+
+// column returns the name of a row's data set. That of a fine-tuning has the targets in front, since scores
+// of different targets are not comparable.
+func column(r *run.Run, row run.Row) string {
+	if r.Experiment == finetuning {
+		return tunedSet(r)
+	}
+	return row.Dataset
+}
+
+// describing are the flags that describe the data of a fine-tuning.
+var describing = []string{"in", "target", "valid", "test", "id", "smiles-column"}
+
+// implied returns whether a flag describes the data of fine-tunings, and has one value for each data set and its
+// targets, which the tables name.
+func (c *collection) implied(flag string) bool {
+	values := map[string]string{}
+	for _, r := range c.runs {
+		if r.Experiment != finetuning || len(r.Rows) == 0 || !slices.Contains(describing, flag) {
+			return false
+		}
+		set := tunedSet(r)
+		value := show(r.Flags[flag])
+		if first, ok := values[set]; ok && first != value {
+			return false
+		}
+		values[set] = value
+	}
+	return true
+}
+
+// changed returns the methods of each experiment whose results differ between runs on the same data.
+func (c *collection) changed() map[string]bool {
+	methods := map[string]bool{}
+	for _, p := range c.panels {
+		for i, r := range p.results {
+			for _, other := range p.results[:i] {
+				if r.Method == other.Method && !sameValues(r.PerSeed, other.PerSeed) {
+					methods[p.experiment+" "+r.Method] = true
+				}
+			}
+		}
+	}
+	return methods
+}
+
+// sameValues returns whether two lists are equal, NaN for NaN.
+func sameValues(a, b []float64) bool {
+	return slices.EqualFunc(a, b, func(x, y float64) bool {
+		return x == y || math.IsNaN(x) && math.IsNaN(y)
+	})
 }
 
 func (c *collection) panel(r run.Row) *panel {
@@ -143,17 +203,13 @@ func findOrAdd[T any](list *[]T, wanted func(T) bool, fresh T) *T {
 	return &(*list)[i]
 }
 
-// name labels the results. A method that the runs' differences do not touch, because
-// its results are equal in all of them, is named without them.
-func (p *panel) name(labels []string) {
+// name labels the results. A method that the runs' differences do not touch, because its results are equal in
+// all of them, is named without them.
+func (p *panel) name(labels []string, changed map[string]bool) {
 	for i := range p.results {
 		r := &p.results[i]
 		r.label = method.Title(r.Method)
-		same := true
-		for _, o := range p.results {
-			same = same && (o.Method != r.Method || slices.Equal(o.PerSeed, r.PerSeed))
-		}
-		if label := labels[r.run]; label != "" && !same {
+		if label := labels[r.run]; label != "" && changed[p.experiment+" "+r.Method] {
 			r.label += ", " + label
 		}
 	}
@@ -165,7 +221,7 @@ func (p *panel) distinct() []result {
 	var all []result
 	for _, r := range p.results {
 		if !slices.ContainsFunc(
-			all, func(o result) bool { return o.label == r.label && slices.Equal(o.PerSeed, r.PerSeed) },
+			all, func(o result) bool { return o.label == r.label && sameValues(o.PerSeed, r.PerSeed) },
 		) {
 			all = append(all, r)
 		}

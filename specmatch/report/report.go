@@ -85,13 +85,43 @@ func New(runs []*run.Run, o Options) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.sections = []section{
+	p.sections = c.sections(differences)
+	if len(runs) == 1 {
+		t, err := newTuned(runs[0])
+		if err != nil {
+			return nil, err
+		}
+		if t != nil {
+			p.sections[0].note = t.scoreNote() + " The baseline ignores the " +
+				"molecule or graph: it predicts the mean, or the class frequencies, of the training set. " +
+				"Selecting a model by these figures is selection on the test data."
+			p.sections[0].blocks = c.summary()
+			p.sections = slices.Insert(p.sections, 1, t.sections()...)
+		}
+	}
+	return p, nil
+}
+
+// sections returns the sections that the page of any runs has.
+func (c *collection) sections(differences []block) []section {
+	note := "Mean ± standard deviation (n-1) over seeds; the best value of a column is bold. Selecting " +
+		"a setting by these figures is selection on the test data. Rows \"chosen per fold\" select " +
+		"the setting on validation data from the training set."
+	if !slices.ContainsFunc(c.runs, func(r *run.Run) bool { return r.Experiment != finetuning }) {
+		note = "Mean ± standard deviation (n-1) over models; the best value of a column is bold. " +
+			"Rows \"together\" are scores of the models' mean prediction on one test set. The baseline ignores the " +
+			"molecule or graph. Selecting a setting by these figures is selection on the test data."
+	}
+	return []section{
 		{
-			title: "Results",
-			note: "Mean ± standard deviation (n-1) over seeds; the best value of a column is bold. Selecting " +
-				"a setting by these figures is selection on the test data. Rows \"chosen per fold\" select " +
-				"the setting on validation data from the training set.",
+			title:  "Results",
+			note:   note,
 			blocks: c.results(),
+		},
+		{
+			title:  "Runs",
+			note:   "Rows of the tables below name the flags in which the runs differ.",
+			blocks: c.list(),
 		},
 		{
 			title: "Differences",
@@ -115,20 +145,6 @@ func New(runs []*run.Run, o Options) (*Page, error) {
 			blocks: c.cost(),
 		},
 	}
-	if len(runs) == 1 {
-		t, err := newTuned(runs[0])
-		if err != nil {
-			return nil, err
-		}
-		if t != nil {
-			p.sections[0].note = "Mean over splits ± standard deviation (n-1). The baseline ignores the " +
-				"molecule or graph: it predicts the mean, or the class frequencies, of the training set. " +
-				"Selecting a model by these figures is selection on the test data."
-			p.sections[0].blocks = c.summary()
-			p.sections = slices.Insert(p.sections, 1, t.sections()...)
-		}
-	}
-	return p, nil
 }
 
 func title(runs []*run.Run) string {
@@ -141,12 +157,58 @@ func title(runs []*run.Run) string {
 	s := strings.Join(names, ", ")
 	switch {
 	case len(runs) > 1:
+		if s == finetuning {
+			s = setsOf(runs)
+		}
 		s += fmt.Sprintf(": %d runs", len(runs))
 	case s == finetuning && len(runs[0].Rows) > 0:
 		s = tunedTitle(runs[0])
 	}
 	return s
 }
+
+// setsOf names the targets and data sets of fine-tunings, at most three of them.
+func setsOf(runs []*run.Run) string {
+	var sets []string
+	for _, r := range runs {
+		if len(r.Rows) > 0 && !slices.Contains(sets, tunedSet(r)) {
+			sets = append(sets, tunedSet(r))
+		}
+	}
+	switch {
+	case len(sets) == 0:
+		return finetuning
+	case len(sets) > 3:
+		return fmt.Sprintf("%s and %d other sets", strings.Join(sets[:3], "; "), len(sets)-3)
+	}
+	return strings.Join(sets, "; ")
+}
+
+// list returns a table of the runs: where each lies, its data sets, and what it is called in the tables.
+func (c *collection) list() []block {
+	if len(c.runs) < 2 {
+		return nil
+	}
+	t := table.New("run", table.Names("data sets", "differs in", "finished units")...)
+	for i, r := range c.runs {
+		var sets []string
+		for _, row := range r.Rows {
+			if name := column(r, row); !slices.Contains(sets, name) {
+				sets = append(sets, name)
+			}
+		}
+		cells := texts(strings.Join(sets, "; "), cmp.Or(c.labels[i], "–"))
+		t.Add(filepath.ToSlash(r.Path), append(cells, table.Number(float64(len(r.Units)), 0))...)
+	}
+	return []block{{
+		title:  fmt.Sprintf("%d runs", len(c.runs)),
+		folded: len(c.runs) > mostListed,
+		table:  t,
+	}}
+}
+
+// mostListed is the largest number of runs whose list is open.
+const mostListed = 20
 
 // groups groups the panels by experiment, protocol and metric. A group becomes a table with a column
 // per data set.
@@ -426,7 +488,10 @@ func settingsOf(runs []*run.Run) (settings []setting) {
 func (c *collection) settings() (blocks []block) {
 	columns := make([]table.Column, len(c.runs))
 	for i, r := range c.runs {
-		columns[i].Name = cmp.Or(c.labels[i], filepath.Base(r.Path))
+		columns[i].Name = filepath.Base(r.Path)
+		if label := c.labels[i]; label != "" && label != columns[i].Name {
+			columns[i].Name += ": " + label
+		}
 	}
 	differ := table.New("setting", columns...)
 	same := table.New("setting", columns...)

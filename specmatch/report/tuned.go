@@ -20,7 +20,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/report/plot"
 	"github.com/specmatch/specmatch/specmatch/run"
 	"github.com/specmatch/specmatch/specmatch/table"
@@ -36,6 +35,8 @@ type Case struct {
 	Nodes      []string  `json:",omitempty"` // atom symbols; none for a graph
 	Edges      [][3]int  `json:",omitempty"` // two nodes and the bond order, 4 for aromatic bonds
 	Values     []float64 `json:",omitempty"` // contributions of the nodes
+
+	unit string // whose model predicts
 }
 
 // LargestDrawing is the largest number of nodes of a graph that is drawn.
@@ -48,6 +49,7 @@ type tuned struct {
 	outputs []string // columns of predictions
 	rows    []testRow
 	results []tunedResult
+	shared  bool // all models have one test set, and rows are their mean predictions
 }
 
 type tunedResult struct {
@@ -67,22 +69,6 @@ type testRow struct {
 // finetuning is the experiment of a run of the command finetune.
 const finetuning = "specmatch finetune"
 
-// tunedTitle names the targets, the data set and the score of a fine-tuning.
-func tunedTitle(r *run.Run) string {
-	row := r.Rows[0]
-	var targets []string
-	json.Unmarshal(r.Flags["target"], &targets) // absent in runs of a set with targets of its own
-	score := fmt.Sprintf("%s %.4g", strings.ToUpper(row.Metric), row.Mean)
-	if !math.IsNaN(row.Std) {
-		score += fmt.Sprintf(" ± %.2g", row.Std)
-	}
-	title := fmt.Sprintf("%s: %s", row.Dataset, score)
-	if len(targets) > 0 {
-		title = fmt.Sprintf("%s of %s: %s", strings.Join(targets, ", "), row.Dataset, score)
-	}
-	return title
-}
-
 // newTuned reads the results and test predictions of a fine-tuning. It returns nil for other runs.
 func newTuned(r *run.Run) (*tuned, error) {
 	if r.Experiment != finetuning || len(r.Rows) == 0 {
@@ -100,30 +86,35 @@ func newTuned(r *run.Run) (*tuned, error) {
 	if err != nil {
 		return nil, err
 	}
+	var tables []testTable
 	for _, path := range paths {
-		if err := t.readTest(path); err != nil {
+		table, err := t.readTest(path)
+		if err != nil {
 			return nil, err
 		}
+		tables = append(tables, table)
 	}
+	t.join(tables)
 	return t, nil
 }
 
-func (t *tuned) readTest(path string) error {
+// readTest reads the predictions of a test set, and the columns of its file.
+func (t *tuned) readTest(path string) (test testTable, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return err
+		return test, err
 	}
 	defer f.Close()
 	lines, err := csv.NewReader(f).ReadAll()
 	if err != nil || len(lines) == 0 {
-		return fmt.Errorf("%s: no table of predictions: %w", path, err)
+		return test, fmt.Errorf("%s: no table of predictions: %w", path, err)
 	}
 	header := lines[0]
 	first := slices.IndexFunc(header, func(s string) bool {
 		return strings.HasSuffix(s, "_observed")
 	})
 	if first < 2 {
-		return fmt.Errorf("%s: no column ends in _observed", path)
+		return test, fmt.Errorf("%s: no column ends in _observed", path)
 	}
 	end := len(header)
 	hasDistance := header[end-1] == "distance"
@@ -140,16 +131,17 @@ func (t *tuned) readTest(path string) error {
 		for _, text := range line[1:first] {
 			v, err := strconv.ParseFloat(text, 64)
 			if err != nil {
-				return fmt.Errorf("%s: %q is not a number", path, text)
+				return test, fmt.Errorf("%s: %q is not a number", path, text)
 			}
 			row.predicted = append(row.predicted, v)
 		}
 		if hasDistance {
 			row.distance, _ = strconv.ParseFloat(line[end], 64)
 		}
-		t.rows = append(t.rows, row)
+		test.ids = append(test.ids, line[0])
+		test.rows = append(test.rows, row)
 	}
-	return nil
+	return test, nil
 }
 
 // sections returns the sections of the page that only a fine-tuning has.
@@ -166,22 +158,30 @@ func (t *tuned) sections() []section {
 	if n := len(t.rows); n > mostPoints {
 		note += fmt.Sprintf(" The plots show an even selection of the %d records; curves and deciles use all.", n)
 	}
+	fits := "splits"
+	confusionNote := "Records of all test sets: rows are observed classes, columns predicted ones."
+	if t.shared {
+		fits = "models"
+		note += " All models have one test set: predictions are their means, and a record counts once."
+		confusionNote = "Records of the test set by the models' mean prediction: rows are observed classes, " +
+			"columns predicted ones."
+	}
 	return []section{
 		{
 			title: "Learning",
-			note: "Mean over splits ± standard deviation. The weights of the epoch that is best on the " +
+			note: "Mean over " + fits + " ± standard deviation. The weights of the epoch that is best on the " +
 				"validation set are kept; the test set is not used for any choice.",
 			blocks: t.learning(),
 		},
 		{title: "Predictions", note: note, blocks: t.predictions()},
 		{
 			title:  "Confusion",
-			note:   "Records of all test sets: rows are observed classes, columns predicted ones.",
+			note:   confusionNote,
 			blocks: t.confusion(),
 		},
 		{
 			title: "Worst",
-			note: "The ten test predictions with the largest errors. Discs show the contribution of an atom " +
+			note: "The ten test records with the largest errors of a model. Discs show the contribution of an atom " +
 				"or node to the prediction: vermillion raises it, blue lowers it. Carbon has no letter.",
 			blocks: t.worst(),
 		},
@@ -204,7 +204,7 @@ func (t *tuned) sections() []section {
 // prediction, of a forest and of the baseline.
 func (c *collection) summary() []block {
 	var columns []string
-	for _, name := range []string{"model", "together", "forest", "baseline"} {
+	for _, name := range []string{"model", together, "forest", "baseline"} {
 		hasColumn := func(p panel) bool {
 			return slices.ContainsFunc(p.distinct(), func(r result) bool { return columnOf(r) == name })
 		}
@@ -226,7 +226,7 @@ func (c *collection) summary() []block {
 // columnOf returns the column of a result in the summary: its method, or model for a kind of targets.
 func columnOf(r result) string {
 	switch r.Method {
-	case "together", "forest", "baseline":
+	case together, "forest", "baseline":
 		return r.Method
 	}
 	return "model"
@@ -507,11 +507,10 @@ func (t *tuned) confusion() (blocks []block) {
 			names = append(names, strings.TrimPrefix(c, "class_"))
 		}
 	}
-	var matrices [][][][]float64
-	for _, r := range t.results {
-		matrices = append(matrices, r.Confusion)
-	}
-	for task, counts := range finetune.SumConfusion(matrices) {
+	for task, counts := range t.matrices() {
+		if counts == nil { // of a regression, or of a task without targets
+			continue
+		}
 		c := table.New("observed", table.Names(names...)...)
 		c.Caption = t.targets[task]
 		for i, row := range counts {
@@ -526,8 +525,8 @@ func (t *tuned) confusion() (blocks []block) {
 	return blocks
 }
 
-// mostCases is how many cases a report draws.
-const mostCases = 10
+// MostCases is how many cases a report draws.
+const MostCases = 10
 
 // shortNumber returns a number with at most five digits, such as -5.839 of -5.8389999999999995, and
 // other texts as they are.
@@ -541,27 +540,19 @@ func shortNumber(text string) string {
 
 // worst draws the cases with the largest errors over all splits.
 func (t *tuned) worst() []block {
-	type named struct {
-		Case
-		unit string
-	}
-	var cases []named
+	var cases []Case
 	for _, r := range t.results {
 		for _, c := range r.Worst {
-			cases = append(cases, named{c, r.unit})
+			c.unit = r.unit
+			cases = append(cases, c)
 		}
 	}
-	slices.SortStableFunc(cases, func(a, b named) int {
+	slices.SortStableFunc(cases, func(a, b Case) int {
 		return cmp.Compare(b.Error, a.Error)
 	})
 	b := block{}
-	shown := map[string]bool{} // molecules of several splits once, by their largest error
-	for _, c := range cases {
-		key := cmp.Or(c.SMILES, c.ID)
-		if shown[key] || len(shown) == mostCases {
-			continue
-		}
-		shown[key] = true
+	for _, k := range Different(cases, MostCases) {
+		c := cases[k]
 		d := plot.Graph{
 			Title:  cmp.Or(c.SMILES, c.ID),
 			Nodes:  c.Nodes,

@@ -28,6 +28,7 @@ type tuning struct {
 	tasks, seeds, rows int
 	rare               bool // class b has one record
 	gaps               bool
+	shared             bool // all seeds have one test set
 }
 
 // tuned writes the run directory of a fine-tuning.
@@ -63,7 +64,7 @@ func tuned(t *testing.T, dir string, c tuning) {
 					return nil, err
 				}
 			}
-			ring := report.Case{ID: "worst <1>", SMILES: "c1ccccc1N(C)C.[Na+]", Error: 3, Of: "y", Predicted: 1.23, Observed: "9",
+			ring := report.Case{ID: "worst <1>", SMILES: "c1ccccc1N(C)C.[Na+]", Error: 3, Of: "y", Predicted: 1.23, Observed: "-5.8389999999999995",
 				Nodes: strings.Split("C C C C C C N C C Na", " "), Values: []float64{1, -2, 3, 0, 0, 0, 5, 0, 0, -4},
 				Edges: [][3]int{{0, 1, 4}, {1, 2, 4}, {2, 3, 4}, {3, 4, 4}, {4, 5, 4}, {5, 0, 4}, {5, 6, 1}, {6, 7, 2}, {6, 8, 3}}}
 			graph := report.Case{ID: "g", Error: 2, Of: "y", Observed: "no", Values: []float64{1, 2, 3}, Edges: [][3]int{{0, 1, 1}}}
@@ -90,6 +91,10 @@ func tuned(t *testing.T, dir string, c tuning) {
 			b.WriteString("," + name + "_observed")
 		}
 		b.WriteString(",distance\n")
+		labels := rng
+		if c.shared {
+			labels = rand.New(rand.NewPCG(3, 4))
+		}
 		for i := range c.rows {
 			var p, y []string
 			for range targets {
@@ -102,7 +107,7 @@ func tuned(t *testing.T, dir string, c tuning) {
 					p, y = append(p, fmt.Sprintf("%.4g", q)), append(y, fmt.Sprint(map[bool]int{true: 1}[rng.Float64() < q && (!c.rare || i == 0)]))
 				default:
 					q := 1 / (1 + math.Exp(-v))
-					p, y = append(p, fmt.Sprint(1-q), fmt.Sprint(q)), append(y, map[bool]string{true: "b", false: "a"}[i == 0 || !c.rare && rng.Float64() < q])
+					p, y = append(p, fmt.Sprint(1-q), fmt.Sprint(q)), append(y, map[bool]string{true: "b", false: "a"}[i == 0 || !c.rare && labels.Float64() < 0.5])
 				}
 				if c.gaps && rng.IntN(3) == 0 {
 					y[len(y)-1] = ""
@@ -125,6 +130,13 @@ func tuned(t *testing.T, dir string, c tuning) {
 			rows = append(rows, run.Row{Experiment: "specmatch finetune", Dataset: "set", Method: method, Protocol: "random", Metric: metric + suffix,
 				Mean: mean, Std: std, PerSeed: values, GraphsPerSecond: math.NaN()})
 		}
+	}
+	if c.shared {
+		mean := rows[0]
+		mean.Method = "together"
+		mean.Mean, mean.Std = 91, math.NaN()
+		mean.PerSeed = []float64{91}
+		rows = append(rows, mean)
 	}
 	rejected := "line,value,reason\n2,C1CC,column 2: ring 1 is not closed\n3,C1CCC,column 2: ring 1 is not closed\n"
 	if err := os.WriteFile(filepath.Join(dir, "rejected.csv"), []byte(rejected), 0o644); err != nil {
@@ -160,7 +172,7 @@ func TestTuned(t *testing.T) {
 				t.Errorf("%d bytes, %v", len(data), err)
 			}
 			for _, want := range []string{`id="learning"`, `id="predictions"`, `id="worst"`, `id="data"`, "2 records were rejected", "ring 1 is not closed", "line 2: C1CC",
-				"specmatch finetune -batch 2", "worst &lt;1&gt; (seed 0): y 1.23, observed 9", "error by distance"} {
+				"specmatch finetune -batch 2", "worst &lt;1&gt; (seed 0): y 1.23, observed -5.839<", "error by distance"} {
 				if !strings.Contains(string(data), want) {
 					t.Errorf("no %s", want)
 				}

@@ -550,6 +550,7 @@ func TestFinetune(t *testing.T) {
 		"0 and 1 as classes":  {"-target much -kind classes" + few, "id,class_0,class_1", "accuracy"},
 		"from an encoder":     {"-target share" + few + " -model " + model, "id,share", "RMSE"},
 		"a column's division": {"-target length -split part" + few, "id,length", "MAE"},
+		"one set of classes":  {"-target most -split part" + few, "id,class_carbon,\"class_oxygen, too\"", "accuracy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := t.TempDir()
@@ -559,6 +560,19 @@ func TestFinetune(t *testing.T) {
 			}
 			if together := strings.Contains(stdout, "\n"+ensembled); together != strings.Contains(c.flags, "part") {
 				t.Errorf("a row of the mean of the predictions: %v", together)
+			}
+			if _, matrix, ok := strings.Cut(stdout, "mean prediction"); name == "one set of classes" {
+				counts := regexp.MustCompile(`(\d+) +(\d+)\n`).FindAllStringSubmatch(matrix, 2)
+				records := 0
+				for _, row := range counts {
+					var a, b int
+					fmt.Sscan(row[1], &a)
+					fmt.Sscan(row[2], &b)
+					records += a + b
+				}
+				if want := len(readCSV(t, filepath.Join(out, "test-0.csv"))) - 1; !ok || records != want {
+					t.Errorf("the confusion matrix has %d records, want %d:\n%s", records, want, stdout)
+				}
 			}
 			for seed := range 2 {
 				p := filepath.Join(out, "p.csv")

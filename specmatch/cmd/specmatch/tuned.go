@@ -49,7 +49,7 @@ func (x *tuning) report(stdout io.Writer, results []outcome) error {
 		return err
 	}
 	tables := []*table.Table{scores.table}
-	for _, t := range []*table.Table{x.confusion(results), x.coverage(results)} {
+	for _, t := range []*table.Table{x.confusion(results, scores.confusion), x.coverage(results)} {
 		if t.Rows() > 0 {
 			tables = append(tables, t)
 		}
@@ -102,6 +102,7 @@ type scores struct {
 	results   []outcome
 	metrics   []finetune.Metric
 	ensemble  []train.Metrics // of the mean prediction; nil if there is none
+	confusion [][][]float64   // of the mean prediction
 	table     *table.Table
 	rows      []run.Row
 	undefined bool // a metric of a model is undefined
@@ -111,15 +112,16 @@ type scores struct {
 // both answers.
 func (x *tuning) scores(results []outcome) (*scores, error) {
 	examples := x.examples
-	ensemble, err := x.ensemble()
+	ensemble, confusion, err := x.ensemble()
 	if err != nil {
 		return nil, err
 	}
 	s := &scores{
-		x:        x,
-		results:  results,
-		metrics:  finetune.Metrics(examples.Head),
-		ensemble: ensemble,
+		x:         x,
+		results:   results,
+		metrics:   finetune.Metrics(examples.Head),
+		ensemble:  ensemble,
+		confusion: confusion,
 	}
 	s.table = s.newTable()
 	tasks := len(results[0].Test)
@@ -288,37 +290,38 @@ func (s *scores) addRow(method, metric string, values []float64) table.Cell {
 	return table.Scaled(mean, std, 3)
 }
 
-// ensemble returns the metrics of the mean of all models' predictions, or nil unless they share a test set.
-func (x *tuning) ensemble() ([]train.Metrics, error) {
+// ensemble returns the metrics and the confusion matrices of the mean of all models' predictions, or nil unless
+// they share a test set.
+func (x *tuning) ensemble() (metrics []train.Metrics, confusion [][][]float64, err error) {
 	var split dataset.Split
 	var tables []io.Reader
 	for i, d := range x.divisions() {
 		s, err := x.split(d)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if i > 0 && !slices.Equal(s.Test, split.Test) {
-			return nil, nil
+			return nil, nil, nil
 		}
 		split = s
 		text, err := os.ReadFile(x.dir.Join(d.testFile()))
 		if errors.Is(err, fs.ErrNotExist) { // in a run that is collected from shards
-			return nil, nil
+			return nil, nil, nil
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		tables = append(tables, bytes.NewReader(text))
 	}
 	if len(tables) < 2 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	predictions, err := x.examples.ReadMean(split.Test, tables...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	metrics, _, _ := predictions.Score(split.Train)
-	return metrics, nil
+	metrics, _, confusion = predictions.Score(split.Train)
+	return metrics, confusion, nil
 }
 
 // coverage returns a table of how often prediction intervals and sets hold the observed value.
@@ -353,8 +356,9 @@ func meanCell(values []float64) table.Cell {
 	return table.Scaled(mean, std, 3)
 }
 
-// confusion returns a table of the confusion matrices, added up over all test sets.
-func (x *tuning) confusion(results []outcome) *table.Table {
+// confusion returns a table of the confusion matrices: those of the mean predictions, or sums over all test
+// sets if there is no mean.
+func (x *tuning) confusion(results []outcome, ensemble [][][]float64) *table.Table {
 	classes := finetune.ClassNames(x.examples.Head)
 	var columns []string
 	for _, name := range classes {
@@ -362,11 +366,17 @@ func (x *tuning) confusion(results []outcome) *table.Table {
 	}
 	t := table.New("observed", table.Names(columns...)...)
 	t.Caption = "Test records by their class and the most probable class"
-	var matrices [][][][]float64
-	for _, r := range results {
-		matrices = append(matrices, r.Confusion)
+	matrices := ensemble
+	if matrices == nil {
+		var sets [][][][]float64
+		for _, r := range results {
+			sets = append(sets, r.Confusion)
+		}
+		matrices = finetune.SumConfusion(sets)
+	} else {
+		t.Caption += " by the models' mean prediction"
 	}
-	for task, counts := range finetune.SumConfusion(matrices) {
+	for task, counts := range matrices {
 		for i, row := range counts {
 			var cells []table.Cell
 			for _, n := range row {

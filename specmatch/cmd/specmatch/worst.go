@@ -14,10 +14,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch/report"
 )
 
-// worstShown is how many of the worst predictions a report shows.
-const worstShown = 10
-
-// worst returns the predictions with the largest errors, with drawings for the report.
+// worst returns the predictions with the largest errors, of different molecules, with drawings for the report.
 func (x *tuning) worst(
 	ctx context.Context, m *model.Trained, predictions finetune.Predictions,
 ) (cases []report.Case, err error) {
@@ -36,7 +33,14 @@ func (x *tuning) worst(
 		return nil, err
 	}
 	columns := x.examples.Head.Columns()
-	for _, k := range order[:min(worstShown, len(order))] {
+	var ordered []report.Case
+	for _, k := range order {
+		i, _, _ := predictions.Row(k)
+		record := x.examples.Records[i]
+		ordered = append(ordered, report.Case{ID: record.ID, SMILES: record.SMILES})
+	}
+	for _, position := range report.Different(ordered, report.MostCases) {
+		k := order[position]
 		i, values, output := predictions.Row(k)
 		record := x.examples.Records[i]
 		c := report.Case{

@@ -13,6 +13,7 @@ import (
 type frame struct {
 	strings.Builder
 	inline                   bool // in a page, which must not be large
+	square                   bool // both axes have one range and one length
 	width, height            float64
 	x0, x1, y0, y1           float64 // data
 	left, right, top, bottom float64 // lengths
@@ -66,7 +67,11 @@ func (f *frame) open(a Axes, room, top float64) {
 	f.right = f.width - 10
 	f.top = top
 	f.bottom = f.height - 36
-	f.x0, f.x1 = spread(f.x0, f.x1, 0.02)
+	if f.square {
+		f.squeeze()
+	} else {
+		f.x0, f.x1 = spread(f.x0, f.x1, 0.02)
+	}
 	if a.XNames != nil {
 		f.x0, f.x1 = spread(0, float64(len(a.XNames)-1), 0.1)
 	}
@@ -96,6 +101,17 @@ func (f *frame) open(a Axes, room, top float64) {
 	half := float64(utf8.RuneCountInString(a.XLabel)) * glyph / 2
 	middle := max(half, min(f.width-half, (f.left+f.right)/2)) // all of it is inside
 	f.text("x", middle, f.bottom+29, a.XLabel)
+}
+
+// squeeze makes the plot a square in the middle of its panel, whose x axis has the range of the y axis.
+func (f *frame) squeeze() {
+	f.x0 = f.y0
+	f.x1 = f.y1
+	width := f.right - f.left
+	side := min(width, f.bottom-f.top)
+	f.left += (width - side) / 2
+	f.right = f.left + side
+	f.top = f.bottom - side
 }
 
 // inside returns where a tick of the x axis has its label, all of it in the panel.

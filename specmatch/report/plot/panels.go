@@ -167,17 +167,17 @@ func (s Scatter) draw(f *frame, index func(name string) int) error {
 		f.y0 = min(f.y0, 0)
 		f.y1 = max(f.y1, 0)
 	case Identity: // equal values are as far along both axes
-		f.x0 = min(f.x0, f.y0)
-		f.x1 = max(f.x1, f.y1)
-		f.y0, f.y1 = f.x0, f.x1
+		f.square = true
+		f.y0 = min(f.x0, f.y0)
+		f.y1 = max(f.x1, f.y1)
+		if f.inline {
+			f.height = squareHeight
+		}
 	}
 	f.numbered(s.Axes)
 	switch s.Guide {
 	case Identity:
-		lo, hi := max(f.x0, f.y0), min(f.x1, f.y1)
-		if lo < hi {
-			f.path("zero", "", []point{{lo, lo}, {hi, hi}})
-		}
+		f.path("zero", "", []point{{f.y0, f.y0}, {f.y1, f.y1}})
 	case Zero:
 		f.path("zero", "", []point{{f.x0, 0}, {f.x1, 0}})
 	}

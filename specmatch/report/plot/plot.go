@@ -44,6 +44,7 @@ const (
 	gap          = 16 // between panels
 	inlineWidth  = 360
 	inlineHeight = 230
+	squareHeight = 330 // of an inline panel with a square plot
 	rowHeight    = 19  // of Dots
 	glyph        = 6.2 // width of a letter, about
 )

@@ -369,3 +369,42 @@ func TestInline(t *testing.T) {
 		}
 	}
 }
+
+// TestSquare: a plot of predictions against observations is a square whose axes have one range, so that its
+// line is a diagonal.
+func TestSquare(t *testing.T) {
+	chart := plot.Scatter{
+		Axes:  plot.Axes{Title: "predicted against observed"},
+		X:     []float64{0, 1, 10},
+		Y:     []float64{3, 4, 5},
+		Class: []int{0, 0, 0},
+		Names: []string{"record"},
+		Guide: plot.Identity,
+	}
+	svg, err := plot.Inline(chart, func(string) int { return 0 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var x0, y0, x1, y1 float64
+	_, line, _ := strings.Cut(svg, `<path class="zero" d="`)
+	if _, err := fmt.Sscanf(line, "M%g %gL%g %g", &x0, &y0, &x1, &y1); err != nil {
+		t.Fatalf("%v in %s", err, line)
+	}
+	if math.Abs((x1-x0)-(y0-y1)) > 0.2 || x1-x0 < 200 {
+		t.Errorf("the line of equal values is %g wide and %g high", x1-x0, y0-y1)
+	}
+	width, height := map[string]int{}, map[string]int{}
+	for _, label := range strings.Split(svg, "<text ")[1:] {
+		_, text, _ := strings.Cut(label, ">")
+		text, _, _ = strings.Cut(text, "<")
+		if strings.HasPrefix(label, `class="x"`) {
+			width[text]++
+		}
+		if strings.HasPrefix(label, `class="y"`) {
+			height[text]++
+		}
+	}
+	if width["10"] != 1 || height["10"] != 1 {
+		t.Errorf("10 is not on both axes: %v, %v", width, height)
+	}
+}
