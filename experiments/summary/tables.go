@@ -321,11 +321,11 @@ func (outcomes results) pairs() *table.Table {
 		}
 	}
 	p := compare.Corrected(differences)
-	t := table.New("method", table.Names("no.", "mean of sets", "not told from")...)
+	t := table.New("method", table.Names("no.", "mean of sets", "no difference from")...)
 	t.Caption = fmt.Sprintf(
-		"Methods by their mean over the eight sets, and those whose means cannot be told from theirs: "+
-			"p ≥ 0.05 by Student's t-test over the seeds that both have, for the mean of the "+
-			"differences by set, corrected by Holm for all %d pairs.",
+		"Methods by their mean over the eight sets, and those whose means do not differ from it significantly. "+
+			"Student's t-test over the common seeds takes the mean of the differences by set; p ≥ 0.05 after "+
+			"Holm's correction for all %d pairs.",
 		len(p),
 	)
 	for i, a := range list {
