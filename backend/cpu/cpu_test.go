@@ -41,7 +41,7 @@ func TestEveryUnaryFunction(t *testing.T) {
 }
 
 // TestConformanceDebug runs the suite on memory that is NaN unless it was
-// written, in one precision to save time.
+// written, in one precision and on small shapes to save time.
 func TestConformanceDebug(t *testing.T) {
 	t.Setenv("SPECMATCH_DEBUG", "1")
 	backendtest.Run(t, func(p tensor.Precision) (backend.Backend, error) {
@@ -49,7 +49,7 @@ func TestConformanceDebug(t *testing.T) {
 			return nil, errors.New("not now")
 		}
 		return cpu.New(p, cpu.Workers(3)), nil
-	}, backendtest.Only(tensor.Float32), backendtest.Serial())
+	}, backendtest.Only(tensor.Float32), backendtest.Serial(), backendtest.Small())
 }
 
 func precisions(t *testing.T, f func(t *testing.T, p tensor.Precision)) {

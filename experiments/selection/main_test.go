@@ -97,20 +97,20 @@ func TestMethods(t *testing.T) {
 		t.Skip("trains many times; left out with -short")
 	}
 	alone, dir := filepath.Join(t.TempDir(), "alone"), filepath.Join(t.TempDir(), "run")
-	args := []string{"-seeds", "2", "-eval-every", "15", "-folds", "2", "-protocol", "linear"}
+	args := []string{"-data", runtest.FewGraphs(t, 96), "-dataset", "few", "-seeds", "2", "-eval-every", "15", "-folds", "2", "-protocol", "linear"}
 	start(t, alone, append(args, "-method", "simgrace")...)
 	out := start(t, dir, append(args, "-method", "infonce,joaov2,simgrace,cuco")...)
 	if !strings.Contains(out, "JOAOv2, last epoch") {
 		t.Errorf("the output lacks JOAOv2's row:\n%s", out)
 	}
-	runtest.Files(t, dir, "weights/motifs-infonce,tau=0.2-0-epoch15.safetensors", "weights/motifs-infonce,tau=0.2-0-epoch20.safetensors",
-		"weights/motifs-joaov2,tau=0.2-1-epoch30.safetensors", "weights/motifs-joaov2,tau=0.2-1-epoch40.safetensors")
+	runtest.Files(t, dir, "weights/few-infonce,tau=0.2-0-epoch15.safetensors", "weights/few-infonce,tau=0.2-0-epoch20.safetensors",
+		"weights/few-joaov2,tau=0.2-1-epoch30.safetensors", "weights/few-joaov2,tau=0.2-1-epoch40.safetensors")
 	// CuCo stops by itself, with this seed before epoch 15, and is from then on what it was.
-	stopped, err := os.ReadFile(filepath.Join(dir, "weights", "motifs-cuco,tau=0.2-1-epoch15.safetensors"))
+	stopped, err := os.ReadFile(filepath.Join(dir, "weights", "few-cuco,tau=0.2-1-epoch15.safetensors"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	last, err := os.ReadFile(filepath.Join(dir, "weights", "motifs-cuco,tau=0.2-1-epoch20.safetensors"))
+	last, err := os.ReadFile(filepath.Join(dir, "weights", "few-cuco,tau=0.2-1-epoch20.safetensors"))
 	if err != nil || !bytes.Equal(stopped, last) {
 		t.Errorf("CuCo after epoch 20 is not that of epoch 15 (%v)", err)
 	}
@@ -120,8 +120,8 @@ func TestMethods(t *testing.T) {
 		if method == "InfoNCE" {
 			label = "oracle: best epoch of each seed"
 		}
-		last, ok := runtest.Find(results, "motifs", method+", last epoch", "linear")
-		best, also := runtest.Find(results, "motifs", label, "linear")
+		last, ok := runtest.Find(results, "few", method+", last epoch", "linear")
+		best, also := runtest.Find(results, "few", label, "linear")
 		if !ok || !also || last.Epochs != epochs || len(last.PerSeed) != 2 {
 			t.Fatalf("%s: last epoch %+v, best %+v, want %d epochs", method, last, best, epochs)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -38,8 +39,8 @@ func TestReal(t *testing.T) {
 	}
 	for _, set := range Sets() {
 		t.Run(set.Name, func(t *testing.T) {
-			if testing.Short() && want[set.Name].molecules > 10_000 {
-				t.Skip("takes seconds")
+			if want[set.Name].molecules > 10_000 && os.Getenv("SPECMATCH_LARGE") == "" {
+				t.Skip("large, and SPECMATCH_LARGE is not set")
 			}
 			m, err := Open(t.Context(), filepath.Join(shared, "moleculenet"), set.Name)
 			if errors.Is(err, fs.ErrNotExist) {
