@@ -77,7 +77,8 @@
 // another dative bond. The rings of 7,113 molecules are RDKit's in two orders of their atoms
 // (TestRings), and so are the standard forms of 130,458 salts and ions except for 36
 // (TestStandardTable). The 36 are complexes of metals and forms that RDKit itself does not read.
-// Packages fingerprint and descriptor build on them.
+// Packages fingerprint and descriptor build on them, and
+// package depict draws molecules.
 //
 // # Molfiles
 //

@@ -118,6 +118,14 @@ type Bond struct {
 	ref      [2]int32 // the neighbours at Begin and End that stereo refers to
 }
 
+// Kekule returns the type of the bond in a Kekulé structure, where an aromatic bond is single or double.
+func (b *Bond) Kekule() BondType {
+	if b.Type == Aromatic {
+		return b.kekule
+	}
+	return b.Type
+}
+
 // Molecule is a molecular graph. Atoms are in the order of the string. Bonds
 // are in the order of the string, but those that close rings come last, by ring
 // number. RDKit numbers both in the same way.
