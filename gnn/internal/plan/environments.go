@@ -35,6 +35,8 @@ type Environments struct {
 	// [Environments.lastSums]; else nil.
 	last *radius
 
+	shift   int    // the caches have their size divided by 2^shift
+	nodes   int    // of all batches
 	next    uint32 // the number of the next new environment
 	batch   uint32 // the number of the present batch
 	sorted  []neighbour
@@ -45,7 +47,7 @@ type Environments struct {
 // radius is the environments of one radius.
 type radius struct {
 	cache
-	size  int // sets of the cache
+	size  int // sets of the cache, once it has grown
 	width int // of the rows
 	// rows has the row of each slot, and after them those that the present batch finds no
 	// slot for.
@@ -77,6 +79,9 @@ func (n neighbour) less(o neighbour) bool {
 	return n.label < o.label || n.label == o.label && n.hash < o.hash
 }
 
+// smallestCache is the least number of sets of the cache of a radius.
+const smallestCache = 256
+
 // NewEnvironments returns an empty cache of about the given size, or of the little that the
 // atoms of one batch need. It caches rows for the present weights: a change of weights
 // needs a new one. Its Layers are only called for the wanted layers; maxima says whether
@@ -84,7 +89,7 @@ func (n neighbour) less(o neighbour) bool {
 func NewEnvironments(
 	e ChemGIN, columns graph.EdgeColumns, wanted []int, maxima bool, bytes int,
 ) *Environments {
-	m := &Environments{encoder: e, columns: columns}
+	m := &Environments{encoder: e, columns: columns, shift: firstShift}
 	layers := len(e.MLPs)
 	hidden := e.Norms[0].Gamma.Value.Cols
 	count := layers + 1
@@ -106,7 +111,7 @@ func NewEnvironments(
 	}
 	const entryBytes = int(unsafe.Sizeof(entry{}) + unsafe.Sizeof(set{})/ways)
 	for l, r := range m.radii {
-		r.size = max(bytes/total*shares[l]/(4*r.width+entryBytes)/ways, 256)
+		r.size = max(bytes/total*shares[l]/(4*r.width+entryBytes)/ways, smallestCache)
 	}
 	return m
 }
@@ -182,11 +187,24 @@ func (b *Batch) ofNodes(f func(nodes float64) float64) *autodiff.Var {
 	return b.Tape.Matrix(len(x), 1, x)
 }
 
-// makeRoom makes room for a batch of the given number of nodes.
+// firstShift and nextShift are the steps in which a cache grows: it begins with a 64th of its size.
+const (
+	firstShift = 6
+	nextShift  = 3
+)
+
+// makeRoom makes room for a batch of the given number of nodes. A small job needs a small cache,
+// which is quickly cleared; the cache grows when there have been as many nodes as it has entries.
 func (m *Environments) makeRoom(be backend.Backend, nodes int) {
+	m.nodes += nodes
+	largest := m.radii[len(m.radii)-1]
+	grows := m.shift > 0 && m.nodes > ways*largest.sets(m.shift)
+	if grows {
+		m.shift -= nextShift
+	}
 	capacity := nodes
 	for _, r := range m.radii {
-		if r.rows == nil || r.rows.Rows < len(r.entries)+nodes {
+		if grows || r.rows == nil || r.rows.Rows < len(r.entries)+nodes {
 			capacity = nodes + nodes/2 + 1 // more than nodes, for one node too
 		}
 	}
@@ -195,7 +213,7 @@ func (m *Environments) makeRoom(be backend.Backend, nodes int) {
 		m.Close(be)
 		m.next = 1
 		for _, r := range m.radii {
-			r.cache = newCache(r.size)
+			r.cache = newCache(r.sets(m.shift))
 			r.rows = be.Alloc(len(r.entries)+capacity, r.width)
 		}
 	}
@@ -203,6 +221,11 @@ func (m *Environments) makeRoom(be backend.Backend, nodes int) {
 	for _, r := range m.radii {
 		r.reset()
 	}
+}
+
+// sets returns the number of sets of a cache that has yet to grow by this many factors of two.
+func (r *radius) sets(shift int) int {
+	return min(r.size, max(r.size>>shift, smallestCache))
 }
 
 // reset forgets the nodes of a batch.

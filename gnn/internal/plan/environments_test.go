@@ -27,3 +27,32 @@ func TestNumbersRunOut(t *testing.T) {
 		t.Errorf("found %v, next number %d: the cache did not start again", found, m.next)
 	}
 }
+
+// TestGrows: the caches of a small job are small; they grow with the nodes, up to their size.
+func TestGrows(t *testing.T) {
+	be := cpu.New(tensor.Float32)
+	defer be.Close()
+	m := &Environments{
+		radii: []*radius{{size: 300, width: 2}, {size: 1 << 14, width: 2}},
+		shift: firstShift,
+	}
+	defer m.Close(be)
+	sets := func() [2]int {
+		return [2]int{len(m.radii[0].cache.sets), len(m.radii[1].cache.sets)}
+	}
+	for _, step := range []struct {
+		nodes int
+		want  [2]int
+	}{
+		{100, [2]int{256, 256}},
+		{ways*256 - 100, [2]int{256, 256}},
+		{1, [2]int{256, 1 << 11}},
+		{ways << 11, [2]int{300, 1 << 14}},
+		{ways << 15, [2]int{300, 1 << 14}},
+	} {
+		m.makeRoom(be, step.nodes)
+		if got := sets(); got != step.want {
+			t.Errorf("%v sets after %d nodes, want %v", got, m.nodes, step.want)
+		}
+	}
+}

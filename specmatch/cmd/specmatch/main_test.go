@@ -726,7 +726,7 @@ func TestFolds(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "m.csv", moleculeTable(90))
 	line := "finetune -in m.csv -id name -target most -split stratified -folds 3 -balanced -epochs 3 -out "
-	stdout := must(t, line+"run"+tiny)
+	stdout := must(t, line+"run"+few+tiny)
 	for _, want := range []string{"0, 3 ", "mean ", "baseline ", "oxygen, too predicted", "(-folds 3 -split stratified)", "class frequencies of the training set"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("no %q in\n%s", want, stdout)
@@ -945,7 +945,7 @@ func results(dir string) ([]run.Row, error) {
 func TestEnsemble(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "m.csv", moleculeTable(60))
-	must(t, "finetune -in m.csv -target length,share -seeds 3 -epochs 2 -out run"+tiny)
+	must(t, "finetune -in m.csv -target length,share -seeds 3 -epochs 2 -out run"+few+tiny)
 	rows := func(models ...int) [][]string {
 		var paths []string
 		for _, m := range models {
