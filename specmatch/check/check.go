@@ -151,11 +151,14 @@ type Merge string
 
 // The ways to merge.
 const (
-	Keep   Merge = ""       // all rows
+	Keep   Merge = "none"   // all rows
 	Mean   Merge = "mean"   // of numbers; of classes, the most frequent one, or none if several are
 	Median Merge = "median" // likewise
 	Drop   Merge = "drop"   // the molecule, if its labels differ
 )
+
+// Merges are the names of the ways to merge.
+var Merges = []string{string(Keep), string(Mean), string(Median), string(Drop)}
 
 // Write writes the cleaned table: id, smiles, the targets, and the part if there are parts. It returns the
 // number of its rows.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/specmatch/specmatch/gnn/dataset/suggest"
@@ -71,6 +72,9 @@ func (f *FlagSet) unexpected(argument string) error {
 // nearest one.
 func (f *FlagSet) explainError(err error) error {
 	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
+	if usage := new(UsageError); errors.As(err, &usage) {
+		return err
+	}
 	if !unknown {
 		return &UsageError{err}
 	}

@@ -2,7 +2,6 @@ package finetune
 
 import (
 	"context"
-	"errors"
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
@@ -52,7 +51,7 @@ func readFile(ctx context.Context, path string, targets []string) (*Examples, Re
 	}
 	options := records.Options{Atoms: Molecules.Atoms, Degrees: true}
 	task := Task{Targets: targets}
-	if holdsMolecules(ctx, path) {
+	if records.HoldsMolecules(ctx, path, records.Options{}) {
 		task.Beside, options.Vector, err = apply.Numbers(features)
 		if err != nil {
 			return nil, Recipe{}, err
@@ -64,14 +63,4 @@ func readFile(ctx context.Context, path string, targets []string) (*Examples, Re
 	}
 	examples, err := Read(ctx, path, task, options)
 	return examples, Graphs, err
-}
-
-// holdsMolecules reports whether the first record of the file is a molecule. It ignores errors, which
-// [Read] reports.
-func holdsMolecules(ctx context.Context, path string) bool {
-	errFound := errors.New("found")
-	err := records.Read(ctx, path, records.Options{Want: records.Molecules}, func(*records.Record) error {
-		return errFound
-	})
-	return errors.Is(err, errFound)
 }

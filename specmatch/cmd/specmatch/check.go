@@ -20,18 +20,14 @@ type checking struct {
 	Out     string
 }
 
-// mergeNone is the value of -merge that keeps all records.
-const mergeNone = "none"
-
 func setupCheck(f *cli.FlagSet) cli.Action {
-	x := &checking{Merge: mergeNone}
+	x := &checking{Merge: string(check.Keep)}
 	f.Arguments("in", "out")
 	f.Add(&x.input)
 	cli.Var(f, &x.Targets, "target", setting.List(setting.Text), "`columns` A,B with labels to look at")
 	cli.Var(f, &x.Split, "split", setting.Text,
 		"`column` with the part of each record, such as train and test, to find molecules that two parts have")
-	rules := []string{mergeNone, string(check.Mean), string(check.Median), string(check.Drop)}
-	cli.Var(f, &x.Merge, "merge", setting.OneOf(rules...),
+	cli.Var(f, &x.Merge, "merge", setting.OneOf(check.Merges...),
 		"`rule` for molecules with several labels in the table of -out: their mean or median (of classes, the most\n"+
 			"frequent one), or drop those whose labels differ; none keeps all records")
 	cli.Var(f, &x.Out, "out", setting.Text,
@@ -39,7 +35,7 @@ func setupCheck(f *cli.FlagSet) cli.Action {
 			"and -neutralise give; by default none is written")
 	f.Check(func() error {
 		if x.Out == "" {
-			if x.Merge != mergeNone {
+			if x.Merge != string(check.Keep) {
 				return cli.Usagef("-merge is for the table of -out, which is not given")
 			}
 			return nil
@@ -69,13 +65,9 @@ func (x *checking) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if x.Out == "" {
 		return nil
 	}
-	merge := check.Merge(x.Merge)
-	if x.Merge == mergeNone {
-		merge = check.Keep
-	}
 	rows := 0
 	err = files.Write(x.Out, func(w io.Writer) (err error) {
-		rows, err = table.Write(w, merge)
+		rows, err = table.Write(w, check.Merge(x.Merge))
 		return err
 	})
 	if err == nil {

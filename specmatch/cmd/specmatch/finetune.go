@@ -104,8 +104,7 @@ func setupFinetune(f *cli.FlagSet) cli.Action {
 // registerModel adds the flags that say where a fit starts, what the model is, and how it is fitted.
 func (x *tuning) registerModel(f *cli.FlagSet) {
 	cli.Var(f, &x.Model, "model", setting.Text,
-		"model `file` whose encoder to start from, or pretrained, the encoder of molecules in this "+
-			"program;\n"+
+		"model `file` whose encoder to start from, or pretrained, the encoder of molecules in this program;\n"+
 			"by default the weights are random")
 	f.Add(&x.recipe)
 	x.registerFit(f)
@@ -114,41 +113,36 @@ func (x *tuning) registerModel(f *cli.FlagSet) {
 // registerTask adds the flags that say what is predicted, and how the records are split.
 func (x *tuning) registerTask(f *cli.FlagSet) {
 	cli.Var(f, &x.Targets, "target", setting.List(setting.Text),
-		"`columns` or keys A,B to predict; by default class for a set in TUDataset's format, and its "+
-			"own\n"+
+		"`columns` or keys A,B to predict; by default class for a set in TUDataset's format, and its own\n"+
 			"targets for a table of MoleculeNet, such as esol.csv or tox21.csv.gz")
 	kinds := []string{auto, string(model.Classes), string(model.Binary), string(model.Regression)}
 	cli.Var(f, &x.Kind, "kind", setting.OneOf(kinds...),
-		"`kind` of the targets: classes (one target, any texts), binary (0, 1 or empty), regression "+
-			"(numbers\n"+
-			"or empty); auto takes 0 and 1 as binary, numbers as regression, "+
-			"other values as classes")
+		"`kind` of the targets: classes (one target, any texts), binary (0, 1 or empty), regression\n"+
+			"(numbers or empty); auto takes 0 and 1 as binary, numbers as regression, other values as classes")
 	cli.Var(f, &x.Split, "split", setting.Text,
 		"`split` of the records: random, stratified (every class in each part), scaffold (as in the\n"+
-			"literature) or stratified-scaffold, into 80, 10 and 10 %, or a column with train, valid or\n"+
-			"test (if it has no valid or no test, a ninth of train is that part); auto is random for\n"+
-			"regression and stratified otherwise")
+			"literature) or stratified-scaffold, into 80, 10 and 10 %, or a column with train, valid or test\n"+
+			"(if it has no valid or no test, a ninth of train is that part); auto is random for regression and\n"+
+			"stratified otherwise")
 	cli.Var(f, &x.Folds, "folds", setting.Int(0),
-		"`number` of folds for cross-validation, divided by -split: each is the test set once, and an "+
-			"eighth\n"+
-			"of the other records validates; 0 is one split for each seed")
+		"`number` of folds for cross-validation, divided by -split: each is the test set once, and an\n"+
+			"eighth of the other records validates; 0 is one split for each seed")
 	cli.Var(f, &x.Valid, "valid", setting.Text,
-		"`file` with the validation set, with the columns of -in; without -test, a ninth of -in is "+
-			"the test set")
+		"`file` with the validation set, with the columns of -in; without -test, a ninth of -in is the test\n"+
+			"set")
 	cli.Var(f, &x.Test, "test", setting.Text,
-		"`file` with the test set, with the columns of -in; without -valid, a ninth of -in validates;\n"+
-			"none fits on all other records, without a test")
+		"`file` with the test set, with the columns of -in; without -valid, a ninth of -in validates; none\n"+
+			"fits on all other records, without a test")
 	f.BoolVar(&x.Balanced, "balanced", false,
 		"weigh the loss so that all classes count alike, however rare")
 	f.BoolVar(&x.Scale.Log, "log", false,
-		"fit the logarithm of the targets, which must be positive; predictions, intervals and errors "+
-			"are in\ntheir unit again, and metrics of log10 are added")
+		"fit the logarithm of the targets, which must be positive; predictions, intervals and errors are in\n"+
+			"their unit again, and metrics of log10 are added")
 	cli.Var(f, &x.Range, "range", parseRange,
-		"`LOW,HIGH` between which the targets lie, such as 0,100 for per cent: their log-odds are "+
-			"fitted, and\nno prediction or interval lies outside")
+		"`LOW,HIGH` between which the targets lie, such as 0,100 for per cent: their log-odds are fitted,\n"+
+			"and no prediction or interval lies outside")
 	f.BoolVar(&x.Bounds, "bounds", false,
-		"accept targets such as >10 and <=0.5 as bounds: a prediction beyond one has no loss, and "+
-			"metrics\n"+
+		"accept targets such as >10 and <=0.5 as bounds: a prediction beyond one has no loss, and metrics\n"+
 			"skip them; otherwise they are refused")
 }
 
@@ -183,11 +177,10 @@ func parseRange(text string) (s span, err error) {
 // registerFit adds the flags that say what the model is, and how it is fitted.
 func (x *tuning) registerFit(f *cli.FlagSet) {
 	cli.Var(f, &x.Patience, "patience", setting.Int(1),
-		"`epochs` without an improvement on the validation set after which training stops;\n"+
-			"the weights of the best epoch are kept")
+		"`epochs` without an improvement on the validation set after which training stops; the weights of\n"+
+			"the best epoch are kept")
 	cli.Var(f, &x.Average, "average", setting.Float(0, 0.9999),
-		"`decay` of the moving average of the weights, which is evaluated and kept; 0 keeps the "+
-			"weights of\n"+
+		"`decay` of the moving average of the weights, which is evaluated and kept; 0 keeps the weights of\n"+
 			"single steps")
 	f.Add(&x.encoder)
 	cli.Var(f, &x.Dropout, "dropout", setting.Float(0, 0.99), "`probability` of dropout, for molecules")
@@ -201,12 +194,9 @@ func (x *tuning) registerFit(f *cli.FlagSet) {
 	cli.Var(f, &x.Loss, "loss", setting.OneOf(lossSquared, lossAbsolute),
 		"`loss` of regression: the squared or the absolute error")
 	cli.Var(f, &x.Readout, "readout", readoutOf(readoutAuto, readoutMean, readoutSum),
-		"`readout` of a graph's vector from its nodes: mean or sum over the atoms of a molecule (the "+
-			"sum\n"+
-			"knows how many there are), or LAYERS:KINDS, such as all:sum,mean,max or last:max; "+
-			"auto is sum for\n"+
-			"regression on molecules, mean for their classes, and for graphs the "+
-			"readout of the encoder")
+		"`readout` of a graph's vector from its nodes: mean or sum over the atoms of a molecule (the sum\n"+
+			"knows how many there are), or LAYERS:KINDS, such as all:sum,mean,max or last:max; auto is sum for\n"+
+			"regression on molecules, mean for their classes, and for graphs the readout of the encoder")
 }
 
 // check returns an error if the flags contradict each other, or if an output is also an input.
@@ -421,7 +411,7 @@ func (x *tuning) chooseEncoder() error {
 	if x.source != nil {
 		x.arch = x.source.Card.Encoder
 	} else {
-		x.arch = x.architecture(x.examples.Features)
+		x.arch = x.encoder.recipe().Architecture(x.examples.Kind, x.examples.Features)
 	}
 	x.arch.Dropout = 0
 	if molecules {

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -29,6 +28,9 @@ type input struct {
 
 	reading records.Reading // the columns or keys that were used
 	stdin   io.Reader       // os.Stdin if nil
+
+	looked       string // the file that molecules has looked into
+	hasMolecules bool
 }
 
 func (file *input) Register(f *cli.FlagSet) {
@@ -133,21 +135,24 @@ func (file *input) describe(trained string, stderr io.Writer) {
 	}
 }
 
-// molecules reports whether the first record of the file is a molecule.
+// molecules reports whether the first record of the file is a molecule. It looks once into a file.
 func (file *input) molecules() bool {
 	if file.In == "" || file.In == stdio {
 		return slices.Contains([]string{"", records.CSV, records.SMI, records.SDF}, file.Format)
 	}
-	found := false
-	file.peek(context.Background(), records.Options{Want: records.Molecules}, func(*records.Record) bool {
-		found = true
-		return true
-	})
-	return found
+	if file.looked != file.In {
+		file.looked = file.In
+		file.hasMolecules = false
+		file.peek(context.Background(), records.Options{Want: records.Molecules}, func(*records.Record) bool {
+			file.hasMolecules = true
+			return true
+		})
+	}
+	return file.hasMolecules
 }
 
-// peek calls look for the first records of the file until it returns true. It reads what wanted has, and
-// returns which columns the file has. It ignores errors, which the next reader reports.
+// peek calls look for the first records of the file until it returns true; see [records.Peek]. It reads what
+// wanted has.
 func (file *input) peek(
 	ctx context.Context, wanted records.Options, look func(*records.Record) bool,
 ) (columns records.Reading) {
@@ -161,13 +166,5 @@ func (file *input) peek(
 	options.ID = ""
 	options.Fields = wanted.Fields
 	options.Want = wanted.Want
-	options.Reading = &columns
-	errFound := errors.New("found")
-	records.Read(ctx, file.In, options, func(r *records.Record) error {
-		if look(r) {
-			return errFound
-		}
-		return nil
-	})
-	return columns
+	return records.Peek(ctx, file.In, options, look)
 }

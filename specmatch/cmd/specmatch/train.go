@@ -15,6 +15,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch/cli"
+	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/run"
 	"github.com/specmatch/specmatch/specmatch/run/training"
@@ -67,25 +68,9 @@ func (e *encoder) checkFeatures(f *cli.FlagSet, t *records.Table) error {
 	return nil
 }
 
-// architecture returns the architecture of a new encoder for graphs with these features, or for
-// molecules if features is nil.
-func (e *encoder) architecture(features *graph.Columns) gnn.Architecture {
-	if features == nil {
-		a := gnn.Architecture{Kind: gnn.KindChemGIN, Hidden: e.Hidden, Layers: e.Layers}
-		if e.Atoms != feature.Hu.Name { // which files do not name
-			a.Atoms = e.Atoms
-		}
-		return a
-	}
-	return gnn.Architecture{
-		Kind:   gnn.KindGIN,
-		In:     features.Width(),
-		Hidden: e.Hidden,
-		Layers: e.Layers,
-
-		EdgeLabels: features.EdgeLabels(),
-		Weights:    features.EdgeWeights(),
-	}
+// recipe returns the recipe of a new encoder.
+func (e *encoder) recipe() finetune.Recipe {
+	return finetune.Recipe{Atoms: e.Atoms, Hidden: e.Hidden, Layers: e.Layers}
 }
 
 // methodNames returns the names of the methods for graphs or molecules.
@@ -200,7 +185,7 @@ func (x *trainCommand) train(ctx context.Context, stdout, stderr io.Writer) erro
 	if n := len(t.Records); n < 2 {
 		return cli.Usagef("-in %s: %d usable records; training needs at least 2", x.In, n)
 	}
-	r.Encoder = x.architecture(features)
+	r.Encoder = x.encoder.recipe().Architecture("", features) // without a kind of targets
 	if x.Readout != readoutAuto {
 		r.Encoder.Readout = gnn.Readout(x.Readout)
 		if err := r.Encoder.Check(); err != nil {
