@@ -94,6 +94,23 @@ func (d Data) exact(i, tasks int) []float64 {
 	return y
 }
 
+// numbers returns what the outputs of the linear model and of the forest are fitted to for sample i; NaN is a
+// missing target.
+func (d Data) numbers(h model.Head, i int) []float64 {
+	y := d.exact(i, taskCount(h))
+	switch h.Kind {
+	case model.Classes:
+		oneHot := make([]float64, h.Outputs)
+		oneHot[int(y[0])] = 1
+		return oneHot
+	case model.Regression:
+		for task := range y {
+			y[task] = h.Standardise(task, y[task])
+		}
+	}
+	return y
+}
+
 // targets returns the targets of some samples, with and without bounds, and which of them are bounds.
 func (d Data) targets(h model.Head, samples []int) (y, exact []float64, bounds []int8) {
 	tasks := taskCount(h)

@@ -58,6 +58,7 @@ func readFile(ctx context.Context, path string, targets []string) (*Examples, Re
 		}
 		task.Beside.Hidden = Molecules.Beside
 		task.Beside.Linear = Molecules.Linear
+		task.Beside.Trees = Molecules.Trees
 		examples, err := Read(ctx, path, task, options)
 		return examples, Molecules, err
 	}

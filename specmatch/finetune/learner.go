@@ -54,6 +54,7 @@ type Learner struct {
 	training []*part            // the training set, for recalibrate
 	parts    map[string][]*part // what End evaluates, by the prefix of the metrics
 
+	seed     uint64
 	patience int
 	decay    float64
 	average  []*nn.Buffer // of the model's tensors; nil without Average
@@ -119,6 +120,7 @@ func New(m *model.Trained, d Data, o Options) (l *Learner, err error) {
 			"valid_": newParts(d.Graphs, d.Valid),
 			"test_":  newParts(d.Graphs, d.Test),
 		},
+		seed:     o.Seed,
 		patience: o.Patience,
 		decay:    o.Average,
 	}

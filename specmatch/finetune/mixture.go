@@ -19,46 +19,68 @@ const (
 	maxLogit = 16      // largest log-odds when its regularisation strength is chosen
 )
 
-// mix fits the linear model of [model.Beside], if there is one, to the training set: ridge
-// regression of the standardised numbers, or logistic regression of 1 or of each class against the
-// others. It has no effect without a validation set. A linear model ignores bounds: it learns from
+// mix fits the other members of the mixture to the training set, if the model has [model.Beside] and there is
+// a validation set: a linear model, and a forest. The linear model is ridge regression of the standardised
+// numbers, or logistic regression of 1 or of each class against the others. Both ignore bounds: they learn from
 // numbers alone.
 //
-// The regularisation strength is the one with the least loss on the validation set. So is the share
-// w of the linear model in the predictions, of 0, 0.1 … 1; but then it is moved halfway to a half,
-// (w+½)/2, since the set is small, and the network's epoch was chosen on it, too.
+// The regularisation strength is the one with the least loss on the validation set. So is the share w of the
+// linear model in the predictions, of 0, 0.1 … 1; but then it is moved halfway to a half, (w+½)/2, since the
+// set is small, and the network's epoch was chosen on it, too. The share of the forest in a mixture with both
+// is chosen in the same way, and moved halfway to a third.
 func (l *Learner) mix(ctx context.Context) (err error) {
 	defer backend.Recover(&err)
 	x := l.m.Beside
-	if x == nil || x.Linear == nil || len(l.data.Valid) == 0 {
+	if x == nil || len(l.data.Valid) == 0 {
 		return nil
 	}
 	h := *l.m.Card.Head
 	y, _, bounds := l.data.targets(h, l.data.Valid)
-	if err := l.fitLinear(ctx, y, bounds); err != nil {
-		return err
+	if x.Linear != nil {
+		if err := l.fitLinear(ctx, y, bounds); err != nil {
+			return err
+		}
 	}
 
-	var network, linear []float64
+	var mixed, linear []float64
 	t := autodiff.NewInference(l.be)
 	defer t.Reset()
 	for _, p := range l.parts["valid_"] {
 		s, z := l.outputs(t, p.batch, p.samples, nn.Eval)
-		network = append(network, s.Data()...)
-		linear = append(linear, x.Linear.Forward(z).Data()...)
+		mixed = append(mixed, s.Data()...)
+		if x.Linear != nil {
+			linear = append(linear, x.Linear.Forward(z).Data()...)
+		}
 		t.Reset()
 	}
-	best := 0.5
+	if x.Linear != nil {
+		share := l.chooseShare(mixed, linear, y, bounds, 1./2)
+		l.be.Fill(x.Linear.Share.Value, share)
+		mixed = h.Mix(share, mixed, linear)
+	}
+	f, err := l.fitForest(ctx)
+	if f == nil || err != nil {
+		return err
+	}
+	f.Share = l.chooseShare(mixed, f.Outputs(h, pick(l.data.Graphs, l.data.Valid)), y, bounds, 1./3)
+	l.m.Card.Forest = f
+	return nil
+}
+
+// chooseShare returns the share of a member with these outputs in the mixture with others: halfway from the
+// one with the least loss on the validation set to what it is without a reason.
+func (l *Learner) chooseShare(others, member, y []float64, bounds []int8, equal float64) float64 {
+	h := *l.m.Card.Head
+	best := equal
 	least := math.Inf(1)
 	for k := range 11 {
 		share := float64(k) / 10
-		if loss := l.meanLoss(h.Mix(share, network, linear), y, bounds); loss < least {
+		if loss := l.meanLoss(h.Mix(share, others, member), y, bounds); loss < least {
 			best = share
 			least = loss
 		}
 	}
-	l.be.Fill(x.Linear.Share.Value, (best+0.5)/2)
-	return nil
+	return (best + equal) / 2
 }
 
 // fitLinear fits the linear model to the training set, and chooses its strength by the validation targets.
@@ -78,7 +100,7 @@ func (l *Learner) fitLinear(ctx context.Context, validY []float64, validBounds [
 			d.X = append(d.X, float32(v))
 		}
 		for _, i := range part {
-			d.Y = append(d.Y, l.linearTargets(i)...)
+			d.Y = append(d.Y, l.data.numbers(h, i)...)
 			rows = append(rows, len(rows))
 		}
 	}
@@ -113,24 +135,6 @@ func (l *Learner) fitLinear(ctx context.Context, validY []float64, validBounds [
 	l.be.Upload(x.Linear.W.Value, weights)
 	l.be.Upload(x.Linear.B.Value, bias)
 	return nil
-}
-
-// linearTargets returns what the outputs of the linear model are fitted to for sample i; NaN is a
-// missing target.
-func (l *Learner) linearTargets(i int) []float64 {
-	h := *l.m.Card.Head
-	y := l.data.exact(i, taskCount(h))
-	switch h.Kind {
-	case model.Classes:
-		oneHot := make([]float64, h.Outputs)
-		oneHot[int(y[0])] = 1
-		return oneHot
-	case model.Regression:
-		for task := range y {
-			y[task] = h.Standardise(task, y[task])
-		}
-	}
-	return y
 }
 
 // shift returns what to add to the log-odds of each output to make its classes equally frequent, if

@@ -14,10 +14,11 @@ type Recipe struct {
 	Dropout        float64
 	// Features are those that the head sees next to the encoder's vector, by their names in package
 	// apply. Beside is the width of their layer. With Linear, a linear model of them takes part in the
-	// predictions.
+	// predictions, and so does a random forest of Trees trees on those that are not learned.
 	Features []string
 	Beside   int
 	Linear   bool
+	Trees    int
 
 	Batch, Epochs, Patience int
 	Rate, Average           float64
@@ -32,6 +33,7 @@ var Molecules = Recipe{
 	Features: []string{"descriptors", "morgan", "pretrained"},
 	Beside:   128,
 	Linear:   true,
+	Trees:    100,
 	Batch:    32,
 	Epochs:   100,
 	Patience: 20,

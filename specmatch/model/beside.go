@@ -21,6 +21,9 @@ type Numbers struct {
 	Hidden   int      `json:"hidden"` // width of the layer that they pass
 	// Linear says that a linear model of the numbers takes part in the predictions.
 	Linear bool `json:"linear,omitempty"`
+	// Trees is the number of trees of a random forest that takes part in the predictions; 0 for none. See
+	// [Card.Forest].
+	Trees int `json:"trees,omitempty"`
 }
 
 // Beside gives the head of a model numbers of the whole graph, such as descriptors of a molecule, next to its
@@ -28,7 +31,8 @@ type Numbers struct {
 //
 //	h ⊕ ReLU(z·W + b),  z = ((v - Mean)∘Scale, clipped at ±6),  v = sign(x)·ln(1+|x|) of Graph.Globals x
 //
-// It mixes the outputs of the head with those of a linear model of z; see [Head.Mix].
+// It mixes the outputs of the head with those of a linear model of z, and the result with those of a forest;
+// see [Head.Mix].
 type Beside struct {
 	Mean, Scale *nn.Buffer // [1×Size]; see [Beside.Fit]
 	Hidden      *nn.Linear // [Size×Hidden]
@@ -47,6 +51,8 @@ const (
 	beside  = "beside" // prefix of the tensors' names
 	maxSize = 1 << 17  // of Numbers
 	maxZ    = 6        // z is clipped at ±maxZ
+
+	maxTrees = 1 << 16
 )
 
 // check returns an error unless the sizes are in range.
@@ -54,6 +60,9 @@ func (n Numbers) check() error {
 	if len(n.Features) == 0 || n.Size < 1 || n.Size > maxSize || n.Hidden < 1 || n.Hidden > maxSize {
 		return fmt.Errorf("a head that sees %d numbers of the features %q through a layer of width %d",
 			n.Size, n.Features, n.Hidden)
+	}
+	if n.Trees < 0 || n.Trees > maxTrees {
+		return fmt.Errorf("a forest of %d trees", n.Trees)
 	}
 	return nil
 }
@@ -190,8 +199,8 @@ func (l *Linear) Forward(z *autodiff.Var) *autodiff.Var {
 }
 
 // Mix returns the outputs of the mixture p = (1-share)·p₁ + share·p₂, where p₁ are the predictions
-// of a network with the outputs s, and p₂ those of a linear model with the outputs linear, both
-// [n×Outputs]. Predictions are numbers or probabilities; those of the linear model's classes are
+// of a network with the outputs s, and p₂ those of a linear model or a forest with the outputs linear, both
+// [n×Outputs]. Predictions are numbers or probabilities; those of the second model's classes are
 // divided by their sum. The outputs of the mixture are numbers, log-odds or logarithms of
 // probabilities.
 func (h Head) Mix(share float64, s, linear []float64) []float64 {

@@ -32,6 +32,8 @@ type Card struct {
 	Head *Head `json:"head,omitempty"`
 	// Beside describes the numbers of a graph that the head sees next to the embedding; nil for none.
 	Beside *Numbers `json:"beside,omitempty"`
+	// Forest takes part in the predictions; nil for none.
+	Forest *Forest `json:"forest,omitempty"`
 	// Calibration says how far predictions can be trusted; nil if that is unknown.
 	Calibration *Calibration `json:"calibration,omitempty"`
 	// Domain holds the training molecules; nil for graphs, or if they are not to be in the file.
@@ -109,8 +111,16 @@ func (c *Card) check() error {
 	if c.Head == nil {
 		return nil
 	}
-	if err := c.Head.Check(); err != nil || c.Calibration == nil {
+	if err := c.Head.Check(); err != nil {
 		return err
+	}
+	if c.Forest != nil {
+		if err := c.Forest.check(*c.Head, c.Beside); err != nil {
+			return err
+		}
+	}
+	if c.Calibration == nil {
+		return nil
 	}
 	return c.Calibration.check(*c.Head, c.Encoder.Width())
 }

@@ -166,5 +166,9 @@ func (m *Trained) outputs(
 		mixed := m.Card.Head.Mix(share, s.Data(), m.Beside.Linear.Forward(z).Data())
 		s = t.Matrix(len(graphs), m.Card.Head.Outputs, mixed)
 	}
+	if f := m.Card.Forest; f != nil && f.Share > 0 {
+		mixed := m.Card.Head.Mix(f.Share, s.Data(), f.Outputs(*m.Card.Head, graphs))
+		s = t.Matrix(len(graphs), m.Card.Head.Outputs, mixed)
+	}
 	return activation(s).Data(), nil
 }

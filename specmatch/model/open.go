@@ -324,6 +324,7 @@ func (m *Trained) WithReadout(r gnn.Readout) (*Trained, error) {
 	}
 	bare.Card.Head = nil
 	bare.Card.Beside = nil
+	bare.Card.Forest = nil
 	bare.Card.Calibration = nil
 	bare.Card.Domain = nil
 	return bare, err
@@ -407,7 +408,8 @@ func (m *Trained) LoadWeights(path string) (err error) {
 	if err := newState(m).load(f); err != nil {
 		return fmt.Errorf("specmatch: load %s: %w", path, err)
 	}
-	m.Card.Calibration = nil // of the former weights
+	m.Card.Forest = nil // of the former fit
+	m.Card.Calibration = nil
 	m.Card.Domain = nil
 	return nil
 }

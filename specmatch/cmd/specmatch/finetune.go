@@ -42,6 +42,7 @@ type tuning struct {
 	Average  float64
 	Readout  string
 	Features []apply.Feature
+	Trees    int
 	Loss     string
 	Range    span
 	Patience int
@@ -73,6 +74,7 @@ func setupFinetune(f *cli.FlagSet) cli.Action {
 		Patience: recipe.Patience,
 		Dropout:  recipe.Dropout,
 		Average:  recipe.Average,
+		Trees:    recipe.Trees,
 		encoder:  encoder{Hidden: 64, Layers: 3, Atoms: recipe.Atoms, NodeFeatures: dataset.FeaturesDegrees},
 		recipe: cli.Recipe{
 			Epochs: recipe.Epochs,
@@ -91,6 +93,7 @@ func setupFinetune(f *cli.FlagSet) cli.Action {
 	f.Section("Model and fit", func() { x.registerModel(f) })
 	f.Section("Engine and output", func() { f.Add(&x.engine, &x.output) })
 	f.Earlier("node-features", string(dataset.FeaturesAuto))
+	f.Earlier("forest", "0")
 	f.Small("for molecules", x.input.molecules, map[string]string{
 		"hidden": fmt.Sprint(recipe.Hidden),
 		"layers": fmt.Sprint(recipe.Layers),
@@ -189,6 +192,9 @@ func (x *tuning) registerFit(f *cli.FlagSet) {
 			apply.FeatureWords+
 			";\nby default "+strings.Join(finetune.Molecules.Features, ",")+
 			"; encoder alone uses none of them")
+	cli.Var(f, &x.Trees, "forest", setting.IntIn(0, 10000),
+		"`trees` of the random forest on descriptors and fingerprints that takes part in predictions for\n"+
+			"molecules; 0 leaves it out")
 	f.BoolVar(&x.Anonymous, "anonymous", false,
 		"keep the training molecules and their targets out of the model files, which predict -domain needs")
 	cli.Var(f, &x.Loss, "loss", setting.OneOf(lossSquared, lossAbsolute),
@@ -402,6 +408,7 @@ func (x *tuning) beside() (*model.Numbers, func() func(*molecule.Molecule) []flo
 	}
 	numbers.Hidden = finetune.Molecules.Beside
 	numbers.Linear = finetune.Molecules.Linear
+	numbers.Trees = x.Trees
 	return numbers, vector, nil
 }
 

@@ -15,7 +15,6 @@ import (
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn/dataset"
-	"github.com/specmatch/specmatch/specmatch/apply"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/report"
@@ -251,9 +250,12 @@ func (x *tuning) fit(
 		return result, err
 	}
 	result.Test, result.Baseline, result.Confusion = predictions.Score(split.Train)
-	result.Forest, err = x.forest(ctx, m, split, uint64(d.seed))
+	trees, ok, err := x.examples.Forest(ctx, m, split, uint64(d.seed))
 	if err != nil {
 		return result, err
+	}
+	if ok {
+		result.Forest, _, _ = trees.Score(split.Train)
 	}
 	result.Coverage, _ = predictions.Coverage(m.Card.Calibration, level) // nil for few records
 	result.Parts = [3]int{len(split.Train), len(split.Valid), len(split.Test)}
@@ -263,38 +265,6 @@ func (x *tuning) fit(
 		return result, err
 	}
 	return result, files.Write(x.dir.Join(d.testFile()), predictions.Write)
-}
-
-// forest returns the metrics of a random forest on the descriptors and fingerprints that the model's head
-// sees; nil if it sees none, or without a test set.
-func (x *tuning) forest(
-	ctx context.Context, m *model.Trained, split dataset.Split, seed uint64,
-) ([]train.Metrics, error) {
-	if m.Card.Beside == nil || len(split.Test) == 0 {
-		return nil, nil
-	}
-	features, err := apply.ParseFeatures(m.Card.Beside.Features)
-	if err != nil {
-		return nil, err
-	}
-	var columns [][2]int
-	start := 0
-	for _, f := range features {
-		end := start + f.Size()
-		if !f.Learned() {
-			columns = append(columns, [2]int{start, end})
-		}
-		start = end
-	}
-	if columns == nil {
-		return nil, nil
-	}
-	predictions, err := x.examples.Forest(ctx, *m.Card.Head, split, columns, seed)
-	if err != nil {
-		return nil, err
-	}
-	metrics, _, _ := predictions.Score(split.Train)
-	return metrics, nil
 }
 
 // train trains the learner, or resumes the unit's checkpoint, and writes a row of metrics.csv per epoch.

@@ -3,7 +3,8 @@
 //
 // Outputs are numbers; those of classes are 1 and 0, so that the decrease of the variance is that of Gini's
 // impurity, and a prediction is a probability. Values of a column are first put into at most 64 bins, which
-// makes a split a pass over counts. The same seed gives the same forest on any number of cores.
+// makes a split a pass over counts. The same seed gives the same forest on any number of cores. A forest can be
+// stored as JSON.
 package forest
 
 import (
@@ -104,6 +105,12 @@ func (f *Forest) Predict(x []float32) []float64 {
 	}
 	return y
 }
+
+// Trees returns the number of trees.
+func (f *Forest) Trees() int { return len(f.trees) }
+
+// Size returns the numbers of columns and outputs.
+func (f *Forest) Size() (dim, outputs int) { return f.dim, f.outputs }
 
 // leaf returns the values of the leaf where a sample ends.
 func (t *tree) leaf(row []float32, outputs int) []float64 {
@@ -222,7 +229,8 @@ func (g *grower) grow(rng *rand.Rand) tree {
 		if !ok {
 			g.tree.nodes[top.node] = node{column: -1, left: int32(len(g.tree.values) / g.outputs)}
 			for _, sum := range g.whole {
-				g.tree.values = append(g.tree.values, sum/float64(len(members)))
+				mean := float32(sum / float64(len(members))) // as files hold it
+				g.tree.values = append(g.tree.values, float64(mean))
 			}
 			continue
 		}

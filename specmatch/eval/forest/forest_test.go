@@ -1,6 +1,7 @@
 package forest_test
 
 import (
+	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -101,5 +102,48 @@ func TestClasses(t *testing.T) {
 	f, err = forest.Fit(t.Context(), []float32{1, 1}, 1, []float64{1, 2}, 1, forest.Options{})
 	if err != nil || f.Predict([]float32{3})[0] < 1 {
 		t.Error(err)
+	}
+}
+
+// TestJSON: a stored forest predicts the same bits, and damage is an error.
+func TestJSON(t *testing.T) {
+	x, y := sample(200, 5)
+	for i := range y {
+		y = append(y, math.Round(y[i]))
+	}
+	f, err := forest.Fit(t.Context(), x, 10, y, 2, forest.Options{Trees: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stored forest.Forest
+	if err := json.Unmarshal(text, &stored); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(stored.Predict(x), f.Predict(x)) {
+		t.Error("the stored forest predicts something else")
+	}
+	var bytes []byte
+	if err := json.Unmarshal(text, &bytes); err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	for i := range 400 {
+		damaged := slices.Clone(bytes)
+		if i < 200 {
+			damaged = damaged[:i*len(bytes)/200]
+		} else {
+			damaged[i%len(bytes)] = 0xff
+		}
+		text, _ := json.Marshal(damaged)
+		if json.Unmarshal(text, new(forest.Forest)) != nil {
+			refused++
+		}
+	}
+	if refused < 200 {
+		t.Errorf("%d of 400 damaged forests are refused", refused)
 	}
 }
