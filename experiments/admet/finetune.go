@@ -21,6 +21,8 @@ type fitting struct {
 	atoms    string // of an encoder with random weights
 	encoder  bool   // starts from the one of the program
 	features bool   // gives the head those of the recipe
+	forest   bool   // takes part in the predictions
+	scale    bool   // of numbers is chosen by validation
 	members  int    // models whose predictions are averaged
 }
 
@@ -57,10 +59,36 @@ func (l *loadedSet) tune(
 		}
 		beside.Hidden = r.Beside
 		beside.Linear = r.Linear
+		if f.forest {
+			beside.Trees = r.Trees
+		}
 	}
 	graphs, err := l.graphs(a.Atoms, vector)
 	if err != nil {
 		return nil, err
+	}
+	data := finetune.Data{
+		Graphs: graphs,
+		Y:      l.y,
+		Train:  s.Train,
+		Valid:  s.Valid,
+	}
+	if f.scale {
+		newModel := func(h model.Head) (*model.Trained, error) {
+			small := a
+			small.Hidden = 2
+			small.Layers = 1
+			rng := random.Stream(0, purposeFit, 0, 0)
+			e, err := small.New(be, rng)
+			if err != nil {
+				return nil, err
+			}
+			return model.NewPredictorBeside(e, h, beside, 0, rng), nil
+		}
+		head.Scales, _, err = finetune.ChooseScales(ctx, head, newModel, data)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", l.name, err)
+		}
 	}
 	predicted = make([][]float64, len(parts))
 	for k := range f.members {
@@ -73,19 +101,13 @@ func (l *loadedSet) tune(
 			return nil, err
 		}
 		m := model.NewPredictorBeside(e, head, beside, a.Dropout, rng)
-		learner, err := finetune.New(m, finetune.Data{
-			Graphs: graphs,
-			Y:      l.y,
-			Train:  s.Train,
-			Valid:  s.Valid,
-		},
-			finetune.Options{
-				Batch:    r.Batch,
-				Rate:     r.Rate,
-				Seed:     rng.Uint64(),
-				Patience: r.Patience,
-				Average:  r.Average,
-			})
+		learner, err := finetune.New(m, data, finetune.Options{
+			Batch:    r.Batch,
+			Rate:     r.Rate,
+			Seed:     rng.Uint64(),
+			Patience: r.Patience,
+			Average:  r.Average,
+		})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", l.name, err)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch/apply"
+	"github.com/specmatch/specmatch/specmatch/eval/forest"
 	"github.com/specmatch/specmatch/specmatch/eval/probe"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/model"
@@ -289,6 +290,9 @@ const (
 	// near is the mean of the nearest neighbours: of fingerprints by Tanimoto's similarity, of
 	// vectors by the cosine when they are standardised.
 	near
+	// trees is a random forest of a hundred trees, which tries a third of the columns at a split for numbers
+	// and their square root otherwise.
+	trees
 	// tuned is an encoder that is fitted itself, as fittings says.
 	tuned
 	// recall is how often, in %, the molecule that is nearest has the same scaffold, of those of the
@@ -302,6 +306,8 @@ var fittings = map[string]fitting{
 	"tuned-encoder":  {encoder: true, members: 1},
 	"tuned-features": {atoms: feature.Rich.Name, features: true, members: 1},
 	"tuned-ensemble": {atoms: feature.Rich.Name, features: true, members: 5},
+	"tuned-default":  {atoms: feature.Rich.Name, features: true, members: 1, forest: true, scale: true},
+	"tuned-forest":   {atoms: feature.Rich.Name, features: true, members: 1, forest: true},
 }
 
 // neighbours is how many are asked.
@@ -318,11 +324,14 @@ var methods = []method{
 	{"bits-near", "bits, neighbours", []string{"bits"}, near, true},
 	{"counts-near", "counts, neighbours", []string{"counts"}, near, true},
 	{"vectors-near", "vectors, neighbours", []string{"vectors"}, near, true},
+	{"forest", "random forest", []string{"counts", "descriptors"}, trees, true},
 	{"tuned-hu", "fine-tuned, Hu's categories", nil, tuned, true},
 	{"tuned-rich", "fine-tuned, rich categories", nil, tuned, true},
 	{"tuned-encoder", "fine-tuned encoder", nil, tuned, true},
 	{"tuned-features", "fine-tuned, with features", nil, tuned, true},
 	{"tuned-ensemble", "five of these", nil, tuned, true},
+	{"tuned-forest", "with features and the forest", nil, tuned, true},
+	{"tuned-default", "with features, the forest and a chosen scale", nil, tuned, true},
 	{"counts-scaffold", "counts, scaffold of the nearest, %", []string{"counts"}, recall, true},
 	{"vectors-scaffold", "vectors, scaffold of the nearest, %", []string{"vectors"}, recall, true},
 }
@@ -442,6 +451,11 @@ func (l *loadedSet) evaluate(ctx context.Context, name string, seed int) (out ou
 	if err != nil {
 		return out, err
 	}
+	if m.model == trees {
+		predicted, err := l.forest(ctx, x, dim, s, seed)
+		out.Value = l.score(predicted, test)
+		return out, err
+	}
 	kind := probe.Squares
 	if l.kind() == model.Binary {
 		kind = probe.Logistic
@@ -487,6 +501,35 @@ func (l *loadedSet) evaluate(ctx context.Context, name string, seed int) (out ou
 	out.Strength = fit.Strength
 	out.Value = l.score(fit.Predict(some(x, dim, s.Test)), test)
 	return out, nil
+}
+
+// forest returns the predictions of a random forest for each task on the test part.
+func (l *loadedSet) forest(
+	ctx context.Context, x []float32, dim int, s dataset.Split, seed int,
+) ([]float64, error) {
+	o := forest.Options{Seed: uint64(seed)}
+	if l.kind() == model.Binary {
+		o.Share = 1 / math.Sqrt(float64(dim))
+	}
+	predicted := make([]float64, len(s.Test)*l.tasks)
+	for task := range l.tasks {
+		var labelled []int
+		var y []float64
+		for _, i := range s.Train {
+			if v := l.y[i*l.tasks+task]; !math.IsNaN(v) {
+				labelled = append(labelled, i)
+				y = append(y, v)
+			}
+		}
+		fit, err := forest.Fit(ctx, some(x, dim, labelled), dim, y, 1, o)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", l.name, err)
+		}
+		for k, v := range fit.Predict(some(x, dim, s.Test)) {
+			predicted[k*l.tasks+task] = v
+		}
+	}
+	return predicted, nil
 }
 
 // some returns rows of x, which are of this width.

@@ -29,6 +29,7 @@ type FlagSet struct {
 	first, count string
 	inputs       map[string]string // see Input
 	oldNames     map[string]string // former name → name
+	shorts       map[string]string // short form → name
 	earlier      map[string]string // flag name → value in runs that did not have it yet
 	arguments    []string          // see Arguments
 	help         help
@@ -57,6 +58,7 @@ func NewFlagSet(name, synopsis string, examples ...string) *FlagSet {
 		roles:    map[string]role{},
 		inputs:   map[string]string{},
 		oldNames: map[string]string{},
+		shorts:   map[string]string{},
 		earlier:  map[string]string{},
 	}
 	f.SetOutput(io.Discard) // errors are returned, help goes to stdout
@@ -106,7 +108,7 @@ func (f *FlagSet) Parse(args []string, stdout io.Writer) error {
 	}
 	given := f.givenNames()
 	f.given = given
-	var err error
+	err := f.checkShorts()
 	f.VisitAll(func(fl *flag.Flag) {
 		variable := f.env[fl.Name]
 		s := os.Getenv(variable)

@@ -57,10 +57,12 @@ func (v *settingValue) IsBoolFlag() bool {
 	return ok
 }
 
-// VisitAll calls visit for every flag in the order of names, without old names.
+// VisitAll calls visit for every flag in the order of names, without old names and short forms.
 func (f *FlagSet) VisitAll(visit func(*flag.Flag)) {
 	f.FlagSet.VisitAll(func(fl *flag.Flag) {
-		if _, old := f.oldNames[fl.Name]; !old {
+		_, old := f.oldNames[fl.Name]
+		_, short := f.shorts[fl.Name]
+		if !old && !short {
 			visit(fl)
 		}
 	})
@@ -73,6 +75,9 @@ func (f *FlagSet) givenNames() map[string]bool {
 		name := fl.Name
 		if current, old := f.oldNames[name]; old {
 			name = current
+		}
+		if full, short := f.shorts[name]; short {
+			name = full
 		}
 		given[name] = true
 	})
@@ -88,6 +93,7 @@ func (f *FlagSet) renamed(flags map[string]json.RawMessage) map[string]json.RawM
 			flags[name] = value
 		}
 	}
+	f.expand(flags)
 	for name, value := range f.earlier {
 		if _, ok := flags[name]; !ok {
 			flags[name], _ = json.Marshal(value) // a string has an encoding

@@ -75,8 +75,9 @@ type Examples struct {
 	path  string
 	first map[string]int // position in Records of the first record of each part's own file
 
-	copies   [][]int // records of equal molecules or graphs, each group with two members or more
-	copiesOf []int   // each record's position in copies; -1 if it has no copy
+	decided  map[int]bool // tasks whose scale [Examples.ChooseScales] decided
+	copies   [][]int      // records of equal molecules or graphs, each group with two members or more
+	copiesOf []int        // each record's position in copies; -1 if it has no copy
 }
 
 // Read reads a file with the targets of a task, which sets o.Fields, o.Scaffolds and o.Identities.

@@ -23,7 +23,11 @@ func FitFile(ctx context.Context, path string, be backend.Backend, targets ...st
 	if err != nil {
 		return nil, Result{}, err
 	}
-	m, err := examples.NewModel(be, recipe.Architecture(examples.Kind, examples.Features), nil, 0)
+	architecture := recipe.Architecture(examples.Kind, examples.Features)
+	if _, err := examples.ChooseScales(ctx, be, architecture, split); err != nil {
+		return nil, Result{}, err
+	}
+	m, err := examples.NewModel(be, architecture, nil, 0)
 	if err != nil {
 		return nil, Result{}, err
 	}

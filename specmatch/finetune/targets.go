@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"gonum.org/v1/gonum/stat"
-
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/specmatch/model"
 )
@@ -133,7 +131,7 @@ func (x *Examples) readNumbers() error {
 		case math.Abs(y) > maxTarget:
 			reason = fmt.Sprintf("is beyond %g; take another unit or the logarithm", float64(maxTarget))
 		case x.Kind == model.Regression && !x.Task.Scale.Holds(y):
-			reason = fmt.Sprintf("is not %v, as -log or -range asks", x.Task.Scale)
+			reason = fmt.Sprintf("is not %v, as -target-scale asks", x.Task.Scale)
 		case x.Kind == model.Binary && y != 0 && y != 1 && !math.IsNaN(y):
 			reason = "is no binary target; want 0, 1 or nothing (kind regression takes numbers, kind " +
 				"classes texts)"
@@ -251,12 +249,10 @@ func (x *Examples) proposeScales() (proposals []string) {
 		if len(y) < 20 {
 			continue
 		}
-		slices.Sort(y)
-		low, high := y[0], y[len(y)-1]
-		bulk := y[len(y)/100 : len(y)-len(y)/100]
-		decades := math.Log10(bulk[len(bulk)-1] / bulk[0])
+		spans, low, high := spansDecades(y)
 		switch {
-		case low > 0 && decades >= 1 && isSkewed(y):
+		case x.decided[task]: // and said
+		case spans:
 			proposals = append(proposals, fmt.Sprintf("%s spans %.1f decades, %.4g to %.4g: "+
 				"-log fits its logarithm", name, math.Log10(high/low), low, high))
 		case low >= 0 && (high > 0.9 && high <= 1 || high > 90 && high <= 100):
@@ -269,16 +265,6 @@ func (x *Examples) proposeScales() (proposals []string) {
 		}
 	}
 	return proposals
-}
-
-// isSkewed reports whether values have a long tail at their upper end.
-func isSkewed(y []float64) bool {
-	mean, std := stat.MeanStdDev(y, nil)
-	cubes := 0.0
-	for _, v := range y {
-		cubes += math.Pow((v-mean)/std, 3)
-	}
-	return cubes/float64(len(y)) > 1
 }
 
 // binaryAmongNumbers returns the targets that have the values 0 and 1 only, next to others that have more.

@@ -44,7 +44,8 @@ type tuning struct {
 	Features []apply.Feature
 	Trees    int
 	Loss     string
-	Range    span
+	// Target is the scale of the targets.
+	Target   targetScale
 	Patience int
 	Balanced bool
 	// Anonymous keeps the training molecules out of the model files.
@@ -69,6 +70,7 @@ func setupFinetune(f *cli.FlagSet) cli.Action {
 	x := &tuning{
 		Kind:     auto,
 		Task:     finetune.Task{Split: auto},
+		Target:   targetScale{auto: true},
 		Loss:     lossSquared,
 		Readout:  readoutAuto,
 		Patience: recipe.Patience,
@@ -84,7 +86,7 @@ func setupFinetune(f *cli.FlagSet) cli.Action {
 		},
 		flags: f,
 	}
-	f.Common("in", "target", "out", "model", "split", "folds", "test", "kind", "log", "range", "features",
+	f.Common("in", "target", "out", "model", "split", "folds", "test", "kind", "target-scale", "features",
 		"epochs", "seeds", "id", "smiles-column")
 	f.Arguments("in", "out")
 	f.Section("Input", func() { f.Add(&x.input) })
@@ -94,6 +96,7 @@ func setupFinetune(f *cli.FlagSet) cli.Action {
 	f.Section("Engine and output", func() { f.Add(&x.engine, &x.output) })
 	f.Earlier("node-features", string(dataset.FeaturesAuto))
 	f.Earlier("forest", "0")
+	f.Earlier("target-scale", plain)
 	f.Small("for molecules", x.input.molecules, map[string]string{
 		"hidden": fmt.Sprint(recipe.Hidden),
 		"layers": fmt.Sprint(recipe.Layers),
@@ -138,41 +141,58 @@ func (x *tuning) registerTask(f *cli.FlagSet) {
 			"fits on all other records, without a test")
 	f.BoolVar(&x.Balanced, "balanced", false,
 		"weigh the loss so that all classes count alike, however rare")
-	f.BoolVar(&x.Scale.Log, "log", false,
-		"fit the logarithm of the targets, which must be positive; predictions, intervals and errors are in\n"+
-			"their unit again, and metrics of log10 are added")
-	cli.Var(f, &x.Range, "range", parseRange,
-		"`LOW,HIGH` between which the targets lie, such as 0,100 for per cent: their log-odds are fitted,\n"+
-			"and no prediction or interval lies outside")
+	cli.Var(f, &x.Target, "target-scale", parseTargetScale,
+		"`scale` on which targets are fitted: auto, plain, log (-log) or LOW,HIGH (-range LOW,HIGH), their\n"+
+			"log-odds between two ends, such as 0,100 for per cent; auto takes logarithms of positive targets\n"+
+			"over decades, if they fit the validation sets better. Predictions are in the unit of the targets")
+	f.Short("log", "target-scale", "log")
+	f.Short("range", "target-scale", "")
 	f.BoolVar(&x.Bounds, "bounds", false,
 		"accept targets such as >10 and <=0.5 as bounds: a prediction beyond one has no loss, and metrics\n"+
 			"skip them; otherwise they are refused")
 }
 
-// span is the value of -range.
-type span struct{ low, high float64 }
+// plain is the value of -target-scale that fits targets as they are.
+const plain = "plain"
 
-// String formats the span as -range reads it.
-func (s span) String() string {
-	if s == (span{}) {
-		return ""
-	}
-	return fmt.Sprintf("%g,%g", s.low, s.high)
+// targetScale is the value of -target-scale.
+type targetScale struct {
+	auto bool
+	model.Scale
 }
 
-// parseRange reads the value of -range.
-func parseRange(text string) (s span, err error) {
-	if text == "" {
+// String formats the scale as -target-scale reads it.
+func (s targetScale) String() string {
+	switch {
+	case s.auto:
+		return auto
+	case s.Log:
+		return "log"
+	case s.Low != s.High:
+		return fmt.Sprintf("%g,%g", s.Low, s.High)
+	}
+	return plain
+}
+
+// parseTargetScale reads the value of -target-scale.
+func parseTargetScale(text string) (s targetScale, err error) {
+	switch text {
+	case auto:
+		s.auto = true
+		return s, nil
+	case plain:
+		return s, nil
+	case "log":
+		s.Log = true
 		return s, nil
 	}
 	low, high, _ := strings.Cut(text, ",")
-	s.low, err = strconv.ParseFloat(strings.TrimSpace(low), 64)
+	s.Low, err = strconv.ParseFloat(strings.TrimSpace(low), 64)
 	if err == nil {
-		s.high, err = strconv.ParseFloat(strings.TrimSpace(high), 64)
+		s.High, err = strconv.ParseFloat(strings.TrimSpace(high), 64)
 	}
-	scale := model.Scale{Low: s.low, High: s.high}
-	if err != nil || s.low == s.high || scale.Check() != nil {
-		return s, errors.New("want LOW,HIGH with LOW < HIGH, such as 0,100")
+	if err != nil || s.Low == s.High || s.Check() != nil {
+		return s, errors.New("want auto, plain, log, or LOW,HIGH with LOW < HIGH, such as 0,100")
 	}
 	return s, nil
 }
@@ -210,8 +230,6 @@ func (x *tuning) check() error {
 	switch {
 	case x.recipe.Epochs < 1:
 		return cli.Usagef("-epochs %d: want at least 1", x.recipe.Epochs)
-	case x.Scale.Log && x.Range != span{}:
-		return cli.Usagef("-log and -range are two scales of the targets: leave out one of them")
 	case x.Folds == 1:
 		return cli.Usagef("-folds 1: want at least 2, or 0 for splits by -split")
 	case x.Folds > 0 && x.Valid+x.Test != "":
@@ -244,6 +262,9 @@ func (x *tuning) run(ctx context.Context, stdout, stderr io.Writer) (err error) 
 		return err
 	}
 	if err := x.checkSplits(stderr); err != nil { // before what takes minutes
+		return err
+	}
+	if err := x.chooseScales(ctx, stderr); err != nil {
 		return err
 	}
 	set := x.examples.Set
@@ -308,7 +329,7 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 	}
 	switch {
 	case errors.Is(err, finetune.ErrScale):
-		return cli.Usagef("-log, -range: %w", finetune.ErrScale)
+		return cli.Usagef("-target-scale %v: %w", x.Target, finetune.ErrScale)
 	case errors.Is(err, finetune.ErrSeveral):
 		return cli.Usagef("-target %s: %w", strings.Join(x.Targets, ","), finetune.ErrSeveral)
 	case err != nil:
@@ -353,8 +374,7 @@ func (x *tuning) task(ctx context.Context) (finetune.Task, error) {
 		x.Task.Kind = model.Kind(x.Kind)
 	}
 	task := x.Task
-	task.Scale.Low = x.Range.low
-	task.Scale.High = x.Range.high
+	task.Scale = x.Target.Scale
 	if task.Split == auto {
 		task.Split = ""
 	}
@@ -411,6 +431,35 @@ func (x *tuning) beside() (*model.Numbers, func() func(*molecule.Molecule) []flo
 	numbers.Trees = x.Trees
 	return numbers, vector, nil
 }
+
+// chooseScales decides on the scales of the targets, once for all splits, and says so.
+func (x *tuning) chooseScales(ctx context.Context, stderr io.Writer) error {
+	if !x.Target.auto {
+		return nil
+	}
+	be, err := x.engine.Open()
+	if err != nil {
+		return err
+	}
+	defer be.Close()
+	var splits []dataset.Split
+	for _, d := range x.divisions() {
+		s, err := x.split(d)
+		if err != nil {
+			return err
+		}
+		splits = append(splits, s)
+	}
+	lines, err := x.examples.ChooseScales(ctx, be, x.arch, splits[:min(len(splits), mostTried)]...)
+	for _, line := range lines {
+		fmt.Fprintf(stderr, "%s: %s\n", x.In, line)
+		x.notes = append(x.notes, line)
+	}
+	return err
+}
+
+// mostTried bounds the splits on which scales are compared.
+const mostTried = 5
 
 // chooseEncoder sets the architecture of the encoder: that of -model, or a new one.
 func (x *tuning) chooseEncoder() error {
