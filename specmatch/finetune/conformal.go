@@ -2,14 +2,19 @@ package finetune
 
 import (
 	"context"
+	"encoding/binary"
 	"math"
 
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/specmatch/model"
 )
 
 // mostCalibrated bounds the training records that a calibration looks at.
 const mostCalibrated = 4096
+
+// mostCompared bounds the records whose errors ensembles compare, in all parts of a data set.
+const mostCompared = 20000
 
 // Calibrate notes in the model's card its errors on the validation set, and the embeddings of
 // training records; see [model.Calibration]. The kept epoch was chosen on the same set, so the
@@ -34,7 +39,13 @@ func (x *Examples) Calibrate(ctx context.Context, m *model.Trained, s dataset.Sp
 		values:  values,
 	}
 	scores := make([][]float64, taskCount(p.head))
-	for k := range p.samples {
+	var keys []uint32
+	var residuals []float64
+	for k, i := range p.samples {
+		if p.head.Kind == model.Regression && i%(1+len(x.Records)/mostCompared) == 0 {
+			keys = append(keys, x.key(i))
+			residuals = append(residuals, p.residuals(k)...)
+		}
 		for task, y := range p.targets(k) {
 			if math.IsNaN(y) {
 				continue
@@ -50,7 +61,30 @@ func (x *Examples) Calibrate(ctx context.Context, m *model.Trained, s dataset.Sp
 		}
 	}
 	m.Card.Calibration = model.NewCalibration(scores, trained, valid, m.Width())
+	if keys != nil {
+		m.Card.Calibration.Residuals = model.NewResiduals(keys, residuals)
+	}
 	return nil
+}
+
+// key identifies a record among those of the models of an ensemble: by its molecule or, for graphs, by its
+// position in the file.
+func (x *Examples) key(i int) uint32 {
+	identity := x.Records[i].Identity
+	if x.Content == records.Graphs {
+		return uint32(i)
+	}
+	return binary.LittleEndian.Uint32(identity[:])
+}
+
+// residuals returns by how much the predictions for the k-th record exceed its targets, on their scales.
+func (p Predictions) residuals(k int) []float64 {
+	errs := make([]float64, len(p.row(k)))
+	for task, y := range p.targets(k) {
+		scale := p.head.Scale(task)
+		errs[task] = scale.Of(p.row(k)[task]) - scale.Of(y)
+	}
+	return errs
 }
 
 // Coverage is how often prediction intervals or sets hold the observed value, in per cent, and

@@ -18,6 +18,9 @@ type Calibration struct {
 	// the Count scores of a task: the next larger one stands for each that was dropped.
 	Scores [][]float32 `json:"scores"`
 	Count  []int       `json:"of"`
+	// Residuals are those of scored records of a regression; nil for other kinds and in files of earlier
+	// versions.
+	Residuals *Residuals `json:"residuals,omitempty"`
 	// Near are embeddings of training records, [n×width]: byte b in column k stands for
 	// Low[k] + Step[k]·b. Unit is the median distance of the other records to the nearest of them.
 	Near []byte    `json:"near,omitempty"`
@@ -125,7 +128,8 @@ func (c *Calibration) Quantile(task int, level float64) (float64, error) {
 // for the others.
 //
 // Predictions may be the mean of several models. A score may then be as large as the mean of what their
-// calibrations allow, which is more than enough as far as the mean is the better predictor.
+// calibrations allow. For numbers, that is multiplied by how much smaller the errors of the mean are than those
+// of one model, as far as [Residuals] of the same records tell; for other kinds, it is more than enough.
 func (h Head) Sets(
 	level float64, predicted []float64, calibrations ...*Calibration,
 ) (columns []string, rows []float64, err error) {
@@ -141,6 +145,9 @@ func (h Head) Sets(
 				return nil, nil, err
 			}
 			limits[t] += limit / float64(len(calibrations))
+		}
+		if h.Kind == Regression && len(calibrations) > 1 {
+			limits[t] *= meanFactor(t, calibrations)
 		}
 	}
 	endings := map[Kind][]string{
@@ -184,6 +191,9 @@ func (c *Calibration) check(h Head, width int) error {
 		len(c.Step) == width && len(c.Near)%max(width, 1) == 0 && c.Unit > 0
 	for t := range c.Scores {
 		ok = ok && len(c.Scores[t]) == min(c.Count[t], maxScores) && slices.IsSorted(c.Scores[t])
+	}
+	if r := c.Residuals; r != nil {
+		ok = ok && len(r.Keys) > 0 && len(r.Errors) == 4*tasks*len(r.Keys)
 	}
 	if !ok {
 		return fmt.Errorf("specmatch: the calibration does not fit a head of kind %s with %d outputs "+
