@@ -155,9 +155,9 @@ func (t *Table) spread(task int, numbers []float64) (found []Finding) {
 	}
 	scale := func(v float64) float64 { return v }
 	decades := math.Log10(y[n-1-n/100] / y[n/100])
-	if y[0] > 0 && decades >= 1 && stat.Skew(y, nil) > 1 { // as finetune proposes
+	if y[0] > 0 && decades >= 1 && stat.Skew(y, nil) > 1 { // as finetune tries
 		scale = math.Log10
-		found = append(found, Finding{"decades", fmt.Sprintf("%.4g to %.4g, %.1f decades: finetune -log fits the "+
+		found = append(found, Finding{"decades", fmt.Sprintf("%.4g to %.4g, %.1f decades: finetune tries the "+
 			"logarithm", y[0], y[n-1], math.Log10(y[n-1]/y[0]))})
 	}
 	low := scale(y[n/4])

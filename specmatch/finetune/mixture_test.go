@@ -3,15 +3,19 @@ package finetune_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/specmatch/apply"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/train"
@@ -149,6 +153,91 @@ func TestMixtureBalanced(t *testing.T) {
 					t.Errorf("%s, balanced %v: %v, want %v", kind, balanced, p, want)
 				}
 			}
+		}
+	}
+}
+
+// TestForestMember: where descriptors tell the answer in steps, which no line follows, a forest of them takes part
+// and makes the predictions better; it is in the model file.
+func TestForestMember(t *testing.T) {
+	for _, kind := range kinds {
+		var y strings.Builder
+		y.WriteString("smiles,y\n")
+		for i := range 120 {
+			value := 0
+			if size := i / 12; size >= 3 && size <= 6 {
+				value = 1
+			}
+			text := fmt.Sprint(value)
+			switch kind {
+			case model.Regression:
+				text = fmt.Sprint(10*value + i%3)
+			case model.Classes:
+				text = string(rune('a' + value))
+			}
+			fmt.Fprintf(&y, "%s%s,%s\n", strings.Repeat("C", 1+i/12), strings.Repeat("O", i%12), text)
+		}
+		options := records.Options{Input: strings.NewReader(y.String())}
+		features, err := apply.ParseFeatures([]string{"descriptors"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		numbers, vector, err := apply.Numbers(features)
+		if err != nil {
+			t.Fatal(err)
+		}
+		numbers.Hidden = 4
+		numbers.Linear = true
+		numbers.Trees = 20
+		options.Vector = vector
+		task := finetune.Task{Targets: []string{"y"}, Kind: kind, Beside: numbers}
+		x, err := finetune.Read(t.Context(), "t.csv", task, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		split, err := x.Divide(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		be := cpu.New(tensor.Float32)
+		m, err := x.NewModel(be, gnn.Architecture{Kind: gnn.KindChemGIN, Hidden: 8, Layers: 1}, nil, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := finetune.New(m, x.Data(split), finetune.Options{Patience: 1, Balanced: kind != model.Regression})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Fit(t.Context(), train.Options{Epochs: 1}, nil); err != nil {
+			t.Fatal(err)
+		}
+		f := m.Card.Forest
+		if f == nil || f.Share < 0.5 {
+			t.Fatalf("%s: the forest %v has no large share", kind, f)
+		}
+		path := filepath.Join(t.TempDir(), "m.safetensors")
+		if err := m.Save(path); err != nil {
+			t.Fatal(err)
+		}
+		opened, err := model.Open(path, be)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := m.Predict(t.Context(), x.Set.Graphs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := opened.Predict(t.Context(), x.Set.Graphs)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: the opened model predicts something else, %v", kind, err)
+		}
+		_, ok, err := x.Forest(t.Context(), m, split, 1)
+		if !ok || err != nil {
+			t.Error(ok, err)
+		}
+		f.Columns[0][1]++
+		if err := m.Save(path); err == nil {
+			t.Errorf("%s: a forest of other columns is saved", kind)
 		}
 	}
 }

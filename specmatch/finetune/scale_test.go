@@ -4,11 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
+	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/model"
+	"github.com/specmatch/specmatch/tensor"
 )
 
 // column is a table of molecules with the target y.
@@ -27,12 +31,12 @@ func TestScaleOfTask(t *testing.T) {
 	positive := column(func(i int) float64 { return float64(i) }, 30) // 0 in line 2
 	task := finetune.Task{Targets: []string{"y"}, Scale: model.Scale{Log: true}}
 	_, err := read(t, positive, task)
-	if err == nil || !strings.Contains(err.Error(), `t.csv:2: column y: "0" is not positive, as -log`) {
+	if err == nil || !strings.Contains(err.Error(), `t.csv:2: column y: "0" is not positive, as -target-scale`) {
 		t.Error(err)
 	}
 	task.Scale = model.Scale{High: 20}
 	_, err = read(t, positive, task)
-	want := `t.csv:23: column y: "21" is not between 0 and 20, as -log or -range asks (and 8 other targets like it)`
+	want := `t.csv:23: column y: "21" is not between 0 and 20, as -target-scale asks (and 8 other targets like it)`
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
@@ -136,5 +140,38 @@ func TestSplitColumn(t *testing.T) {
 	}
 	if _, err := x.Divide(0); err == nil || !strings.Contains(err.Error(), "want some in every part") {
 		t.Error(err)
+	}
+}
+
+// TestChooseScales: of two tasks over decades, the one whose logarithm is linear is learned by it, and the one that
+// is linear itself is not; a task with a 0 has no choice.
+func TestChooseScales(t *testing.T) {
+	h, d := problem(model.Regression)
+	h = model.Head{Kind: model.Regression, Outputs: 3}
+	n := len(d.Graphs)
+	d.Y = nil
+	for i := range n {
+		v := float64(i%25) / 25
+		tail := math.Pow(v, 6)
+		d.Graphs[i].Globals = []float32{float32(math.Expm1(v)), float32(math.Expm1(tail))}
+		d.Y = append(d.Y, math.Exp(6*v), 1+1000*tail, tail)
+	}
+	newModel := func(h model.Head) (*model.Trained, error) {
+		be := cpu.New(tensor.Float32)
+		rng := rand.New(rand.NewPCG(1, 1))
+		e, err := gnn.Architecture{Kind: gnn.KindChemGIN, Hidden: 2, Layers: 1}.New(be, rng)
+		numbers := &model.Numbers{Features: []string{"v"}, Size: 2, Hidden: 4, Linear: true}
+		return model.NewPredictorBeside(e, h, numbers, 0, rng), err
+	}
+	scales, choices, err := finetune.ChooseScales(t.Context(), h, newModel, d, d)
+	if err != nil || len(scales) != 3 || len(choices) != 2 {
+		t.Fatal(scales, choices, err)
+	}
+	if !scales[0].Log || scales[1].Log || scales[2].Log {
+		t.Errorf("%v, by %v", scales, choices)
+	}
+	h.Scales = scales
+	if again, _, err := finetune.ChooseScales(t.Context(), h, newModel, d); again != nil || err != nil {
+		t.Error("a head with scales gets others")
 	}
 }

@@ -118,3 +118,49 @@ func TestDistances(t *testing.T) {
 		t.Errorf("one that was trained on is %v away", self)
 	}
 }
+
+// TestMeanFactor: intervals of the mean of models that err independently are narrower by √n, and those of models
+// that err alike are not; where no record is in common, nothing changes.
+func TestMeanFactor(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	h := model.Head{Kind: model.Regression, Outputs: 1}
+	scores := []float64{1, 1, 1, 1, 1, 1, 1, 1, 1}
+	width := func(shared float64, step int) float64 {
+		var calibrations []*model.Calibration
+		common := make([]float64, 2000)
+		for i := range common {
+			common[i] = rng.NormFloat64()
+		}
+		for k := range 3 {
+			keys := make([]uint32, 2000)
+			errors := make([]float64, 2000)
+			for i := range keys {
+				keys[i] = uint32(i + k*step)
+				errors[i] = math.Sqrt(shared)*common[i] + math.Sqrt(1-shared)*rng.NormFloat64()
+			}
+			errors[7] = math.NaN()
+			c := model.NewCalibration([][]float64{scores}, []float64{0}, nil, 1)
+			c.Residuals = model.NewResiduals(keys, errors)
+			calibrations = append(calibrations, c)
+		}
+		_, rows, err := h.Sets(0.5, []float64{0}, calibrations...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return (rows[1] - rows[0]) / 2
+	}
+	for _, c := range []struct {
+		shared float64
+		step   int
+		want   float64
+	}{
+		{0, 0, math.Sqrt(1. / 3)},
+		{0.5, 0, math.Sqrt(2. / 3)},
+		{1, 0, 1},
+		{0, 5000, 1},
+	} {
+		if got := width(c.shared, c.step); math.Abs(got-c.want) > 0.02 {
+			t.Errorf("%v in common: %.3f, want %.3f", c.shared, got, c.want)
+		}
+	}
+}

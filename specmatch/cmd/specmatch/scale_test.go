@@ -51,7 +51,7 @@ func TestLog(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, stdout)
 		}
 	}
-	must(t, fit+" -target logarithm -out plain")
+	must(t, fit+" -target logarithm -target-scale plain -out plain")
 	logs := numbers(t, "log/test-0.csv", 1, 2)
 	plain := numbers(t, "plain/test-0.csv", 1, 2)
 	for i, row := range logs {
@@ -83,9 +83,9 @@ func TestRange(t *testing.T) {
 		}
 	}
 	for flags, want := range map[string]string{
-		"-log -range 0,100":          "-log and -range are two scales",
-		"-range 100,0":               "want LOW,HIGH with LOW < HIGH",
-		"-range 5":                   "want LOW,HIGH with LOW < HIGH",
+		"-log -range 0,100":          "-log and -range both set -target-scale",
+		"-range 100,0":               "LOW,HIGH with LOW < HIGH",
+		"-range 5":                   "LOW,HIGH with LOW < HIGH",
 		"-range 0,50":                `is not between 0 and 50`,
 		"-range 0,100 -kind classes": "only numbers have a scale",
 	} {
@@ -93,5 +93,23 @@ func TestRange(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", flags, err)
 		}
+	}
+}
+
+// TestScaleIsChosen: a target over decades is fitted by its logarithm without being told, like a run that is
+// told; -target-scale plain leaves it as it is.
+func TestScaleIsChosen(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "m.csv", scaleTable())
+	const fit = "finetune -in m.csv -target volume -features descriptors -seeds 1 -epochs 2" + tiny
+	_, stderr, err := invoke(t.Context(), fit+" -out auto")
+	if err != nil || !strings.Contains(stderr, "fitted by their logarithm, since a linear model") {
+		t.Errorf("%v\n%s", err, stderr)
+	}
+	must(t, fit+" -log -out log")
+	must(t, fit+" -target-scale plain -out plain")
+	chosen := read(t, "auto/test-0.csv")
+	if chosen != read(t, "log/test-0.csv") || chosen == read(t, "plain/test-0.csv") {
+		t.Error("the chosen scale is not the logarithm")
 	}
 }

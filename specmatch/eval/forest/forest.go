@@ -293,10 +293,20 @@ func (g *grower) best(members []int32, rng *rand.Rand) (s split, ok bool) {
 // score is 0 without one.
 func (g *grower) bestBin(members []int32, column int32) (best uint8, largest float64) {
 	bins := g.bins[column]
-	size := len(g.thresholds[column]) + 1
+	lowest := bins[members[0]]
+	highest := lowest
+	for _, i := range members {
+		lowest = min(lowest, bins[i])
+		highest = max(highest, bins[i])
+	}
+	if lowest == highest { // most columns of a fingerprint, in most nodes
+		return 0, 0
+	}
 	outputs := g.outputs
-	clear(g.counts[:size])
-	clear(g.sums[:size*outputs])
+	first := int(lowest)
+	end := int(highest) + 1
+	clear(g.counts[first:end])
+	clear(g.sums[first*outputs : end*outputs])
 	for _, i := range members {
 		bin := int(bins[i])
 		g.counts[bin]++
@@ -306,7 +316,7 @@ func (g *grower) bestBin(members []int32, column int32) (best uint8, largest flo
 	}
 	clear(g.left)
 	count := int32(0)
-	for bin := range size - 1 {
+	for bin := first; bin < end-1; bin++ {
 		if g.counts[bin] == 0 {
 			continue
 		}

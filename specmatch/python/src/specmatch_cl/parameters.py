@@ -74,20 +74,20 @@ FLAGS: dict[str, tuple[str, ...]] = {
         "dropout",
         "epochs",
         "features",
+        "forest",
         "hidden",
         "ignore",
         "largest_fragment",
         "layers",
-        "log",
         "loss",
         "lr",
         "neutralise",
         "node_features",
         "patience",
         "precision",
-        "range",
         "readout",
         "split",
+        "target_scale",
         "tf32",
     ),
     "predict": (
@@ -356,20 +356,20 @@ class Predictor:
         dropout: float | None = None,
         epochs: int | None = None,
         features: str | Sequence[str] | None = None,
+        forest: int | None = None,
         hidden: int | None = None,
         ignore: str | Sequence[str] | None = None,
         largest_fragment: bool | None = None,
         layers: int | None = None,
-        log: bool | None = None,
         loss: str | None = None,
         lr: float | None = None,
         neutralise: bool | None = None,
         node_features: str | None = None,
         patience: int | None = None,
         precision: str | None = None,
-        range: str | None = None,
         readout: str | None = None,
         split: str | None = None,
+        target_scale: str | None = None,
         tf32: bool | None = None,
     ) -> None:
         """None stands for the default of the program, which is named here; for molecules
@@ -417,6 +417,9 @@ class Predictor:
             Features A,B of molecules that the head sees next to the encoder's vector: encoder, pretrained,
             descriptors, crippen, morgan[:RADIUS[:SIZE]] or bits[:RADIUS[:SIZE]]; by default
             descriptors,morgan,pretrained; encoder alone uses none of them.
+        forest : int, default 100
+            Trees of the random forest on descriptors and fingerprints that takes part in predictions for
+            molecules; 0 leaves it out.
         hidden : int, default 64
             Hidden width of a new encoder.
         ignore : str or list of str
@@ -425,9 +428,6 @@ class Predictor:
             Keep only the largest fragment of a molecule, preferring organic ones; this removes counter-ions.
         layers : int, default 3
             Number of layers of a new encoder.
-        log : bool, default False
-            Fit the logarithm of the targets, which must be positive; predictions, intervals and errors are in
-            their unit again, and metrics of log10 are added.
         loss : str, default "squared"
             Loss of regression: the squared or the absolute error.
         lr : float, default 0.001
@@ -442,9 +442,6 @@ class Predictor:
             best epoch are kept.
         precision : str, default "float32"
             Floating-point format of the engine: float32 or float64.
-        range : str
-            LOW,HIGH between which the targets lie, such as 0,100 for per cent: their log-odds are fitted, and
-            no prediction or interval lies outside.
         readout : str, default "auto"
             Readout of a graph's vector from its nodes: mean or sum over the atoms of a molecule (the sum knows
             how many there are), or LAYERS:KINDS, such as all:sum,mean,max or last:max; auto is sum for
@@ -454,6 +451,10 @@ class Predictor:
             literature) or stratified-scaffold, into 80, 10 and 10 %, or a column with train, valid or test (if
             it has no valid or no test, a ninth of train is that part); auto is random for regression and
             stratified otherwise.
+        target_scale : str, default "auto"
+            Scale on which targets are fitted: auto, plain, log (-log) or LOW,HIGH (-range LOW,HIGH), their
+            log-odds between two ends, such as 0,100 for per cent; auto takes logarithms of positive targets
+            over decades, if they fit the validation sets better. Predictions are in the unit of the targets.
         tf32 : bool, default False
             Let cuda round the inputs of float32 products to TF32 (10 mantissa bits), for speed.
         """
@@ -474,18 +475,18 @@ class Predictor:
         self.dropout = dropout
         self.epochs = epochs
         self.features = features
+        self.forest = forest
         self.hidden = hidden
         self.ignore = ignore
         self.largest_fragment = largest_fragment
         self.layers = layers
-        self.log = log
         self.loss = loss
         self.lr = lr
         self.neutralise = neutralise
         self.node_features = node_features
         self.patience = patience
         self.precision = precision
-        self.range = range
         self.readout = readout
         self.split = split
+        self.target_scale = target_scale
         self.tf32 = tf32
