@@ -203,8 +203,22 @@ func (t *Table) Write(w io.Writer, merge Merge) (rows int, err error) {
 
 // merge returns the labels of some rows of a molecule; ok is false if they are dropped.
 func (t *Table) merge(group []int, merge Merge) (labels []string, ok bool) {
-	for task := range t.Targets {
-		given, numbers := t.labels(group, task)
+	return MergeLabels(t.rowsOf(group), merge)
+}
+
+// rowsOf returns the labels of some rows.
+func (t *Table) rowsOf(group []int) (rows [][]string) {
+	for _, i := range group {
+		rows = append(rows, t.Rows[i].Labels)
+	}
+	return rows
+}
+
+// MergeLabels returns the labels that stand for some rows of labels of one molecule, which has at least one row;
+// ok is false if the molecule is dropped.
+func MergeLabels(rows [][]string, merge Merge) (labels []string, ok bool) {
+	for task := range rows[0] {
+		given, numbers := labelsOf(rows, task)
 		switch {
 		case len(slices.Compact(slices.Sorted(slices.Values(given)))) < 2:
 			labels = append(labels, strings.Join(given[:min(1, len(given))], ""))
@@ -219,10 +233,10 @@ func (t *Table) merge(group []int, merge Merge) (labels []string, ok bool) {
 	return labels, true
 }
 
-// labels returns the labels of some rows that are not missing, and those that are numbers.
-func (t *Table) labels(group []int, task int) (given []string, numbers []float64) {
-	for _, i := range group {
-		text := strings.TrimSpace(t.Rows[i].Labels[task])
+// labelsOf returns the labels of a task that are not missing, and those that are numbers.
+func labelsOf(rows [][]string, task int) (given []string, numbers []float64) {
+	for _, row := range rows {
+		text := strings.TrimSpace(row[task])
 		if text == "" {
 			continue
 		}

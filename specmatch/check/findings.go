@@ -103,7 +103,7 @@ func (t *Table) target(task int) (found []Finding) {
 	for i := range every {
 		every[i] = i
 	}
-	given, numbers := t.labels(every, task)
+	given, numbers := labelsOf(t.rowsOf(every), task)
 	if n := len(t.Rows) - len(given); n > 0 {
 		add("missing labels", "%d of %d", n, len(t.Rows))
 	}
@@ -189,7 +189,7 @@ func (t *Table) replicates(task int) string {
 	var worst []int
 	numeric := true
 	for _, group := range t.groups(func(r *Row) string { return r.SMILES }) {
-		given, numbers := t.labels(group, task)
+		given, numbers := labelsOf(t.rowsOf(group), task)
 		if len(given) < 2 {
 			continue
 		}

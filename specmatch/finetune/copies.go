@@ -9,6 +9,7 @@ import (
 
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
+	"github.com/specmatch/specmatch/specmatch/check"
 	"github.com/specmatch/specmatch/specmatch/model"
 )
 
@@ -39,6 +40,63 @@ func (x *Examples) findCopies(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// mergeCopies merges the records of equal molecules or graphs within a part, as Task.Merge says: the first one
+// gets the labels, and the others are dropped.
+func (x *Examples) mergeCopies(ctx context.Context) error {
+	if x.Merge == "" || x.Merge == check.Keep || x.copies == nil {
+		return nil
+	}
+	dropped := map[int]bool{}
+	for _, group := range x.copies {
+		for _, part := range x.byPart(group) {
+			var labels [][]string
+			for _, i := range part {
+				labels = append(labels, x.Records[i].Fields[:len(x.Targets)])
+				dropped[i] = true
+			}
+			if merged, ok := check.MergeLabels(labels, x.Merge); ok {
+				copy(x.Records[part[0]].Fields, merged)
+				delete(dropped, part[0])
+			}
+		}
+	}
+	var kept []int
+	var table []*records.Record
+	for i, r := range x.Records {
+		if !dropped[i] {
+			kept = append(kept, i)
+			table = append(table, r)
+		}
+	}
+	for name, first := range x.first {
+		x.first[name], _ = slices.BinarySearch(kept, first)
+	}
+	x.Set.Graphs = pick(x.Set.Graphs, kept)
+	x.Records = table
+	x.merged = len(dropped)
+	x.copies = nil
+	return x.findCopies(ctx)
+}
+
+// byPart divides a group of records into those of each file and, if a column splits the records, of each part.
+func (x *Examples) byPart(group []int) (parts [][]int) {
+	places := map[string]int{}
+	for _, i := range group {
+		key := x.filePart(i)
+		if x.Split != "" && !isSplit(x.Split) {
+			key += x.Records[i].Fields[len(x.Targets)]
+		}
+		place, ok := places[key]
+		if !ok {
+			place = len(parts)
+			places[key] = place
+			parts = append(parts, nil)
+		}
+		parts[place] = append(parts[place], i)
+	}
+	return parts
 }
 
 // Overlap counts the validation and test records that also occur in the training set: as the same molecule,

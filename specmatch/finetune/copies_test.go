@@ -8,7 +8,9 @@ import (
 
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
+	"github.com/specmatch/specmatch/specmatch/check"
 	"github.com/specmatch/specmatch/specmatch/finetune"
+	"github.com/specmatch/specmatch/specmatch/model"
 )
 
 // TestReplicates: labels of one molecule, however it is written, are counted, and those that differ are reported with
@@ -116,6 +118,30 @@ func TestCountSalts(t *testing.T) {
 		}
 		if n := x.CountSalts(); n != map[bool]int{false: 2, true: 0}[keepsOne] {
 			t.Errorf("%d salts, one fragment kept: %t", n, keepsOne)
+		}
+	}
+}
+
+// TestMergeReplicates: records of a molecule within a part become one, with the label that the rule says; those of
+// another part, or file, stay.
+func TestMergeReplicates(t *testing.T) {
+	text := "smiles,y,part\nCCO,1,train\nCCN,5,train\nOCC,2,train\nCCO,9,test\nC(C)O,6,train\nCCC,4,valid\nCCC,4,valid\n"
+	for merge, want := range map[check.Merge]string{
+		check.Keep:   "[1 5 2 9 6 4 4]",
+		check.Mean:   "[3 5 9 4]",
+		check.Median: "[2 5 9 4]",
+		check.Drop:   "[5 9 4]",
+	} {
+		task := finetune.Task{Targets: []string{"y"}, Split: "part", Kind: model.Regression, Merge: merge}
+		x, err := read(t, text, task)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(x.Y); got != want || len(x.Records) != len(x.Y) || len(x.Set.Graphs) != len(x.Y) {
+			t.Errorf("%s: %s, want %s", merge, got, want)
+		}
+		if merge == check.Mean && !strings.Contains(x.Summary(), "3 replicates merged or dropped") {
+			t.Error(x.Summary())
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset/suggest"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/random"
+	"github.com/specmatch/specmatch/specmatch/check"
 	"github.com/specmatch/specmatch/specmatch/model"
 )
 
@@ -40,6 +41,8 @@ type Task struct {
 	Bounds bool
 	// Scale is the scale on which numbers are learned. Every target must have a place on it.
 	Scale model.Scale
+	// Merge is how the records of one molecule or graph within a part are merged; "" keeps all.
+	Merge check.Merge
 	// Beside are numbers of molecules, computed by records.Options.Vector, that the head sees next
 	// to the embedding; nil for none.
 	Beside *model.Numbers
@@ -76,6 +79,7 @@ type Examples struct {
 	first map[string]int // position in Records of the first record of each part's own file
 
 	decided  map[int]bool // tasks whose scale [Examples.ChooseScales] decided
+	merged   int          // records that others stand for, or that were dropped
 	copies   [][]int      // records of equal molecules or graphs, each group with two members or more
 	copiesOf []int        // each record's position in copies; -1 if it has no copy
 }
@@ -139,7 +143,9 @@ func Read(ctx context.Context, path string, t Task, o records.Options) (*Example
 	if err := x.findCopies(ctx); err != nil {
 		return nil, err
 	}
-
+	if err := x.mergeCopies(ctx); err != nil {
+		return nil, err
+	}
 	return x, x.readTargets(isTU)
 }
 

@@ -69,13 +69,13 @@ func (l *Learner) mix(ctx context.Context) (err error) {
 
 // chooseShare returns the share of a member with these outputs in the mixture with others: halfway from the
 // one with the least loss on the validation set to what it is without a reason.
-func (l *Learner) chooseShare(others, member, y []float64, bounds []int8, equal float64) float64 {
+func (l *Learner) chooseShare(mixture, member, y []float64, bounds []int8, equal float64) float64 {
 	h := *l.m.Card.Head
 	best := equal
 	least := math.Inf(1)
 	for k := range 11 {
 		share := float64(k) / 10
-		if loss := l.meanLoss(h.Mix(share, others, member), y, bounds); loss < least {
+		if loss := l.meanLoss(h.Mix(share, mixture, member), y, bounds); loss < least {
 			best = share
 			least = loss
 		}

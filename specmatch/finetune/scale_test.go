@@ -146,8 +146,8 @@ func TestSplitColumn(t *testing.T) {
 // TestChooseScales: of two tasks over decades, the one whose logarithm is linear is learned by it, and the one that
 // is linear itself is not; a task with a 0 has no choice.
 func TestChooseScales(t *testing.T) {
-	h, d := problem(model.Regression)
-	h = model.Head{Kind: model.Regression, Outputs: 3}
+	_, d := problem(model.Regression)
+	h := model.Head{Kind: model.Regression, Outputs: 3}
 	n := len(d.Graphs)
 	d.Y = nil
 	for i := range n {

@@ -206,6 +206,9 @@ func (x *Examples) Summary() string {
 	if bounds > 0 {
 		text += fmt.Sprintf(", %d bounds", bounds)
 	}
+	if x.merged > 0 {
+		text += fmt.Sprintf(", %d replicates merged or dropped", x.merged)
+	}
 	if missing > 0 {
 		text += fmt.Sprintf(", %d of %d missing", missing, len(x.Y))
 	}

@@ -48,14 +48,14 @@ func meanFactor(task int, calibrations []*Calibration) float64 {
 		for i, key := range c.Residuals.Keys {
 			places[key] = i
 		}
-		for _, other := range calibrations[:k] {
-			for j, key := range other.Residuals.Keys {
+		for _, earlier := range calibrations[:k] {
+			for j, key := range earlier.Residuals.Keys {
 				i, ok := places[key]
 				if !ok {
 					continue
 				}
 				a := c.Residuals.error(i, task)
-				b := other.Residuals.error(j, task)
+				b := earlier.Residuals.error(j, task)
 				if math.IsNaN(a + b) {
 					continue
 				}

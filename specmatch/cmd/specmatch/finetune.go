@@ -14,6 +14,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/molecule"
 	"github.com/specmatch/specmatch/specmatch/apply"
+	"github.com/specmatch/specmatch/specmatch/check"
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/model"
@@ -44,6 +45,7 @@ type tuning struct {
 	Features []apply.Feature
 	Trees    int
 	Loss     string
+	Merging  string
 	// Target is the scale of the targets.
 	Target   targetScale
 	Patience int
@@ -70,6 +72,7 @@ func setupFinetune(f *cli.FlagSet) cli.Action {
 	x := &tuning{
 		Kind:     auto,
 		Task:     finetune.Task{Split: auto},
+		Merging:  string(check.Keep),
 		Target:   targetScale{auto: true},
 		Loss:     lossSquared,
 		Readout:  readoutAuto,
@@ -116,7 +119,7 @@ func (x *tuning) registerModel(f *cli.FlagSet) {
 	x.registerFit(f)
 }
 
-// registerTask adds the flags that say what is predicted, and how the records are split.
+// registerTask adds the flags that say what is predicted.
 func (x *tuning) registerTask(f *cli.FlagSet) {
 	cli.Var(f, &x.Targets, "target", setting.List(setting.Text),
 		"`columns` or keys A,B to predict; by default class for a set in TUDataset's format, and its own\n"+
@@ -125,6 +128,25 @@ func (x *tuning) registerTask(f *cli.FlagSet) {
 	cli.Var(f, &x.Kind, "kind", setting.OneOf(kinds...),
 		"`kind` of the targets: classes (one target, any texts), binary (0, 1 or empty), regression\n"+
 			"(numbers or empty); auto takes 0 and 1 as binary, numbers as regression, other values as classes")
+	f.BoolVar(&x.Balanced, "balanced", false,
+		"weigh the loss so that all classes count alike, however rare")
+	cli.Var(f, &x.Target, "target-scale", parseTargetScale,
+		"`scale` on which targets are fitted: auto, plain, log (-log) or LOW,HIGH (-range LOW,HIGH), their\n"+
+			"log-odds between two ends, such as 0,100 for per cent; auto takes logarithms of positive targets\n"+
+			"over decades, if they fit the validation sets better. Predictions are in the unit of the targets")
+	f.Short("log", "target-scale", "log")
+	f.Short("range", "target-scale", "")
+	cli.Var(f, &x.Merging, "merge", setting.OneOf(check.Merges...),
+		"`rule` for the records of one molecule or graph within a part: their mean or median label (of\n"+
+			"classes, the most frequent one), or drop those whose labels differ; none keeps all records")
+	f.BoolVar(&x.Bounds, "bounds", false,
+		"accept targets such as >10 and <=0.5 as bounds: a prediction beyond one has no loss, and metrics\n"+
+			"skip them; otherwise they are refused")
+	x.registerSplits(f)
+}
+
+// registerSplits adds the flags that say how the records are split.
+func (x *tuning) registerSplits(f *cli.FlagSet) {
 	cli.Var(f, &x.Split, "split", setting.Text,
 		"`split` of the records: random, stratified (every class in each part), scaffold (as in the\n"+
 			"literature) or stratified-scaffold, into 80, 10 and 10 %, or a column with train, valid or test\n"+
@@ -139,17 +161,6 @@ func (x *tuning) registerTask(f *cli.FlagSet) {
 	cli.Var(f, &x.Test, "test", setting.Text,
 		"`file` with the test set, with the columns of -in; without -valid, a ninth of -in validates; none\n"+
 			"fits on all other records, without a test")
-	f.BoolVar(&x.Balanced, "balanced", false,
-		"weigh the loss so that all classes count alike, however rare")
-	cli.Var(f, &x.Target, "target-scale", parseTargetScale,
-		"`scale` on which targets are fitted: auto, plain, log (-log) or LOW,HIGH (-range LOW,HIGH), their\n"+
-			"log-odds between two ends, such as 0,100 for per cent; auto takes logarithms of positive targets\n"+
-			"over decades, if they fit the validation sets better. Predictions are in the unit of the targets")
-	f.Short("log", "target-scale", "log")
-	f.Short("range", "target-scale", "")
-	f.BoolVar(&x.Bounds, "bounds", false,
-		"accept targets such as >10 and <=0.5 as bounds: a prediction beyond one has no loss, and metrics\n"+
-			"skip them; otherwise they are refused")
 }
 
 // plain is the value of -target-scale that fits targets as they are.
@@ -375,6 +386,7 @@ func (x *tuning) task(ctx context.Context) (finetune.Task, error) {
 	}
 	task := x.Task
 	task.Scale = x.Target.Scale
+	task.Merge = check.Merge(x.Merging)
 	if task.Split == auto {
 		task.Split = ""
 	}

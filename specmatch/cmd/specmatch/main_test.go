@@ -906,8 +906,17 @@ func TestSureOfSeveral(t *testing.T) {
 	}
 	lines := strings.Split(read(t, "why.jsonl"), "\n")
 	for i, row := range table[1:] {
-		// Columns of an ensemble, and of one model: the value, low, high and the distance are means.
-		for column, single := range map[int]int{1: 1, 3: 2, 4: 3, 5: 4} {
+		// Columns of an ensemble, and of one model: the value and the distance are means, and intervals are at
+		// most as wide as in the mean.
+		mean := func(single int) float64 {
+			return (number(singles[0][i+1][single]) + number(singles[1][i+1][single])) / 2
+		}
+		narrower := (number(row[4]) - number(row[3])) / (mean(3) - mean(2))
+		middle := (number(row[4]) + number(row[3])) / 2
+		if narrower < 0.7 || narrower > 1.0001 || math.Abs(middle-number(row[1])) > 1e-4*(1+math.Abs(middle)) {
+			t.Errorf("%q: an interval of %.3f times the mean width", row, narrower)
+		}
+		for column, single := range map[int]int{1: 1, 5: 4} {
 			mean := (number(singles[0][i+1][single]) + number(singles[1][i+1][single])) / 2
 			if math.Abs(number(row[column])-mean) > 1e-4*(1+math.Abs(mean)) {
 				t.Errorf("%q: column %d is not the mean %g", row, column, mean)

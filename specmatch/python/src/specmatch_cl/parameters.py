@@ -81,6 +81,7 @@ FLAGS: dict[str, tuple[str, ...]] = {
         "layers",
         "loss",
         "lr",
+        "merge",
         "neutralise",
         "node_features",
         "patience",
@@ -363,6 +364,7 @@ class Predictor:
         layers: int | None = None,
         loss: str | None = None,
         lr: float | None = None,
+        merge: str | None = None,
         neutralise: bool | None = None,
         node_features: str | None = None,
         patience: int | None = None,
@@ -432,6 +434,9 @@ class Predictor:
             Loss of regression: the squared or the absolute error.
         lr : float, default 0.001
             Learning rate of Adam.
+        merge : str, default "none"
+            Rule for the records of one molecule or graph within a part: their mean or median label (of
+            classes, the most frequent one), or drop those whose labels differ; none keeps all records.
         neutralise : bool, default False
             Neutralise charges that hydrogens can balance, such as those of acids and amines.
         node_features : str, default "degrees"
@@ -482,6 +487,7 @@ class Predictor:
         self.layers = layers
         self.loss = loss
         self.lr = lr
+        self.merge = merge
         self.neutralise = neutralise
         self.node_features = node_features
         self.patience = patience
