@@ -117,11 +117,20 @@ func (e *Explainer) without(mol *molecule.Molecule, atoms ...int) *graph.Graph {
 	return g
 }
 
-// Explain writes an [Explanation] as a line for each record that can be used and whose values are
-// finite. The explainers work at the same time. Explain takes a prediction for each node, but does not
-// compute the rows of j.Model.
+// Explain writes an [Explanation] as a line for each record that [Job.EachExplanation] gives.
 func (j *Job) Explain(ctx context.Context, w io.Writer, explainers ...*Explainer) error {
 	encoder := json.NewEncoder(w)
+	return j.EachExplanation(ctx, func(_ *records.Record, x *Explanation) error {
+		return encoder.Encode(x)
+	}, explainers...)
+}
+
+// EachExplanation calls use for each record that can be used and whose values are finite, in their order. The
+// explainers work at the same time. EachExplanation takes a prediction for each node, but does not compute the
+// rows of j.Model.
+func (j *Job) EachExplanation(
+	ctx context.Context, use func(*records.Record, *Explanation) error, explainers ...*Explainer,
+) error {
 	j.Model.Columns = nil
 	j.Model.Rows = func(context.Context, []*graph.Graph) ([]float64, error) {
 		return nil, nil
@@ -129,9 +138,9 @@ func (j *Job) Explain(ctx context.Context, w io.Writer, explainers ...*Explainer
 	j.Records.Molecules = true
 	return j.Stream(ctx, func(b Batch) error {
 		explanations, err := explainAll(ctx, b.Records, explainers)
-		for _, x := range explanations {
+		for i, x := range explanations {
 			if err == nil && x != nil {
-				err = encoder.Encode(x)
+				err = use(b.Records[i], x)
 			}
 		}
 		return err

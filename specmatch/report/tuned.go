@@ -20,6 +20,9 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/specmatch/specmatch/gnn/molecule"
+	"github.com/specmatch/specmatch/gnn/molecule/depict"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch/report/plot"
 	"github.com/specmatch/specmatch/specmatch/run"
 	"github.com/specmatch/specmatch/specmatch/table"
@@ -32,9 +35,10 @@ type Case struct {
 	Of         string  // the column of Predicted and Values
 	Predicted  float64 // a number or a probability
 	Observed   string
-	Nodes      []string  `json:",omitempty"` // atom symbols; none for a graph
-	Edges      [][3]int  `json:",omitempty"` // two nodes and the bond order, 4 for aromatic bonds
-	Values     []float64 `json:",omitempty"` // contributions of the nodes
+	// Standard says how the molecule of SMILES was standardised.
+	Standard feature.Standardisation `json:",omitzero"`
+	Edges    [][2]int                `json:",omitempty"` // of a graph that is no molecule
+	Values   []float64               `json:",omitempty"` // contributions of the nodes or atoms
 
 	unit string // whose model predicts
 }
@@ -553,26 +557,37 @@ func (t *tuned) worst() []block {
 	b := block{}
 	for _, k := range Different(cases, MostCases) {
 		c := cases[k]
-		d := plot.Graph{
-			Title:  cmp.Or(c.SMILES, c.ID),
-			Nodes:  c.Nodes,
-			Edges:  c.Edges,
-			Values: c.Values,
-		}
-		if d.Nodes == nil {
-			d.Nodes = make([]string, len(c.Values))
-		}
 		f := figure{
 			Caption: fmt.Sprintf("%s (%s): %s %.3g, observed %s",
 				c.ID, strings.ReplaceAll(c.unit, "=", " "), c.Of, c.Predicted, shortNumber(c.Observed)),
 			More: c.SMILES,
 		}
-		if len(d.Nodes) > 0 {
-			f.SVG = template.HTML(d.Inline())
+		if len(c.Values) > 0 {
+			f.SVG = template.HTML(c.draw())
 		}
 		b.figures = append(b.figures, f)
 	}
 	return []block{b}
+}
+
+// draw returns the molecule or graph of a case as SVG, with the contributions of its nodes.
+func (c *Case) draw() string {
+	title := cmp.Or(c.SMILES, c.ID)
+	parser := molecule.Parser{Standard: c.Standard}
+	if m, err := parser.Parse(c.SMILES); err == nil && len(m.Atoms) == len(c.Values) {
+		return depict.Layout(m).SVG(depict.Options{
+			Title:   title,
+			Width:   360,
+			Height:  230,
+			Weights: c.Values,
+		})
+	}
+	g := plot.Graph{
+		Title:  title,
+		Edges:  c.Edges,
+		Values: c.Values,
+	}
+	return g.Inline()
 }
 
 func (t *tuned) data() (blocks []block) {

@@ -2,7 +2,7 @@
 "use strict";
 {
   const kinds = { dropN: "dropN: nodes are dropped", permE: "permE: edges are moved", maskN: "maskN: features become noise", subgraph: "subgraph: a part stays" };
-  const color = k => `var(${["--one", "--two", "--three", "--c3", "--c4", "--c5"][k % 6]})`;
+  const color = k => drawn.colours ? drawn.colours[k] || "var(--quiet)" : `var(${["--one", "--two", "--three", "--c3", "--c4", "--c5"][k % 6]})`;
   let drawn = null, place = [], running = 0;
 
   sections.push(async () => {
@@ -21,7 +21,7 @@
     await draw();
   });
 
-  // layout places nodes by springs along edges and repulsion, the same way every time.
+  // layout places the nodes of a graph that is no molecule by springs along edges and repulsion, the same way every time.
   function layout(n, edges) {
     const p = Array.from({ length: n }, (_, i) => [Math.cos(i * 2.4) * Math.sqrt(i + 1), Math.sin(i * 2.4) * Math.sqrt(i + 1)]);
     for (let round = 0; round < 400; round++) {
@@ -50,7 +50,7 @@
       drawn = all[0];
       $("#smiles-error").textContent = "";
       $("#smiles").removeAttribute("aria-invalid");
-      place = layout(drawn.labels.length, drawn.edges ?? []);
+      place = drawn.places ?? layout(drawn.labels.length, drawn.edges ?? []);
       $("#graph-title").textContent = drawn.title[0].toUpperCase() + drawn.title.slice(1);
       $("#graph-legend").replaceChildren(...drawn.names.map((name, k) => element("span", {}, element("i", { style: `background:${color(k)}` }), (request.smiles ? "" : "label ") + name)), element("span", {}, `${drawn.labels.length} nodes, ${drawn.edges?.length ?? 0} edges`));
       $("#node").max = drawn.labels.length - 1;

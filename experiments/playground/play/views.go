@@ -15,6 +15,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule"
+	"github.com/specmatch/specmatch/gnn/molecule/depict"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -40,6 +41,9 @@ type Drawing struct {
 	Names  []string `json:"names"`  // of the labels
 	Labels []int32  `json:"labels"` // of the nodes
 	Edges  [][2]int `json:"edges"`  // each once
+	// Of a molecule: the places of its atoms, Y down, and the colours of the names; "" is the page's.
+	Places  [][2]float64 `json:"places,omitempty"`
+	Colours []string     `json:"colours,omitempty"`
 	// The view: which nodes stay, whose features are noise, and its edges.
 	Kept   []bool   `json:"kept"`
 	Masked []bool   `json:"masked"`
@@ -148,8 +152,12 @@ func (p Picture) graph(d *Drawing) (*graph.Graph, error) {
 		if k < 0 {
 			k = len(d.Names)
 			d.Names = append(d.Names, molecule.Symbol(a.Z))
+			d.Colours = append(d.Colours, depict.Colour(a.Z))
 		}
 		d.Labels[i] = int32(k)
+	}
+	for _, p := range depict.Layout(m).Atoms[:len(m.Atoms)] {
+		d.Places = append(d.Places, [2]float64{p.X, -p.Y})
 	}
 	var edges [][2]int
 	for _, b := range m.Bonds {

@@ -56,7 +56,7 @@ func TestDraw(t *testing.T) {
 			}
 		}
 	}
-	if d, err := (Picture{SMILES: aspirin, Policy: "dropN"}).Draw(); err != nil || len(d.Labels) != 13 || !slices.Equal(d.Names, []string{"C", "O"}) || !slices.Equal(d.View, d.Edges) {
+	if d, err := (Picture{SMILES: aspirin, Policy: "dropN"}).Draw(); err != nil || len(d.Labels) != 13 || len(d.Places) != 13 || !slices.Equal(d.Names, []string{"C", "O"}) || d.Colours[0] != "" || d.Colours[1] == "" || !slices.Equal(d.View, d.Edges) {
 		t.Errorf("aspirin: %+v, %v", d, err)
 	}
 	var e *Error

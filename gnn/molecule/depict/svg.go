@@ -55,6 +55,9 @@ var colours = map[string]string{
 	"B":  "#c06a50",
 }
 
+// Colour returns the colour of an element by its atomic number, or "" if it is drawn in the page's colour.
+func Colour(z int8) string { return colours[molecule.Symbol(z)] }
+
 // SVG returns the drawing as an SVG element, which may stand in an HTML page or in a file of its own. Lines have the
 // colour of the text around (currentColor).
 func (d *Drawing) SVG(o Options) string {

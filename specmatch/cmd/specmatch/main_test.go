@@ -787,6 +787,13 @@ func TestSure(t *testing.T) {
 		if why := read(t, "why.jsonl"); strings.Count(why, "\n") != 300 || !strings.HasPrefix(why, `{"id":"m0","smiles":"C`) {
 			t.Errorf("%.300s", why)
 		}
+		write(t, "few.csv", moleculeTable(3))
+		must(t, "predict -in few.csv -id name -explain why.html -out few.npy -model "+model)
+		why := read(t, "why.html")
+		if n := strings.Count(why, `<svg xmlns="http://www.w3.org/2000/svg" class="molecule"`); n != map[string]int{"length,share": 6, "much": 3, "most": 6}[target] ||
+			!strings.Contains(why, "<b>m2</b> "+strings.Split(header, ",")[1]) || !strings.HasSuffix(why, "</html>\n") {
+			t.Errorf("%s: %d drawings in %.3000s", target, n, why)
+		}
 		must(t, "predict -in m.csv -id name -out plain.csv -model "+model)
 		sure, plain := readCSV(t, "sure.csv"), readCSV(t, "plain.csv")
 		if csvLine(sure[0]) != header {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 
 	"github.com/specmatch/specmatch/specmatch/apply"
@@ -51,7 +52,7 @@ func (x *prediction) registerModel(f *cli.FlagSet) {
 			"prediction sets (NAME_in) to add; 0 adds none")
 	cli.Var(f, &x.Explain, "explain", setting.Text,
 		"JSON Lines `file` for the contribution of each node or atom to each prediction: the drop\n"+
-			"when it is removed, with features of the rest")
+			"when it is removed, with features of the rest; a name that ends in .html makes a page of drawings")
 	cli.Var(f, &x.Domain, "domain", setting.Text,
 		"table `file` (CSV) for how far each molecule is from the training molecules: whether it is outside of the\n"+
 			"model's domain and why, and its three nearest training molecules with their targets")
@@ -200,6 +201,9 @@ func (x *prediction) explain(ctx context.Context, copies [][]*model.Trained, row
 	}
 	job := apply.Job{Path: x.In, Records: options, Model: rows}
 	return files.Write(x.Explain, func(w io.Writer) error {
+		if filepath.Ext(x.Explain) == ".html" {
+			return writeExplained(ctx, w, &job, explainers)
+		}
 		return job.Explain(ctx, w, explainers...)
 	})
 }

@@ -46,6 +46,7 @@ func (x *tuning) worst(
 		c := report.Case{
 			ID:        record.ID,
 			SMILES:    record.SMILES,
+			Standard:  x.examples.Set.Standard,
 			Error:     errs[k],
 			Of:        columns[output],
 			Predicted: values[output],
@@ -63,15 +64,14 @@ func (x *tuning) worst(
 			for v := range g.Nodes() {
 				c.Values = append(c.Values, float64(float32(contributions.Nodes[v*len(values)+output])))
 			}
-			draw(&c, g, mol)
+			if mol == nil {
+				c.Edges = edgesOf(g)
+			}
 		}
 		cases = append(cases, c)
 	}
 	return cases, nil
 }
-
-// bondOrders are the orders of bonds in a drawing; 1 for other bonds.
-var bondOrders = map[molecule.BondType]int{molecule.Double: 2, molecule.Triple: 3, molecule.Aromatic: 4}
 
 // parse returns the molecule of a SMILES whose graph is g; nil if there is none.
 func (x *tuning) parse(smiles string, g *graph.Graph) *molecule.Molecule {
@@ -83,22 +83,14 @@ func (x *tuning) parse(smiles string, g *graph.Graph) *molecule.Molecule {
 	return mol
 }
 
-// draw adds the atoms and bonds of a molecule, or the edges of a graph without one, to a case.
-func draw(c *report.Case, g *graph.Graph, mol *molecule.Molecule) {
-	if mol != nil {
-		for _, a := range mol.Atoms {
-			c.Nodes = append(c.Nodes, molecule.Symbol(a.Z))
-		}
-		for _, b := range mol.Bonds {
-			c.Edges = append(c.Edges, [3]int{int(b.Begin), int(b.End), max(bondOrders[b.Type], 1)})
-		}
-		return
-	}
+// edgesOf returns the pairs of nodes of a graph that edges join.
+func edgesOf(g *graph.Graph) (edges [][2]int) {
 	for v := range g.Nodes() {
 		for _, j := range g.Neighbors(v) {
 			if int(j) < v || g.Directed && !g.HasEdge(v, int(j)) {
-				c.Edges = append(c.Edges, [3]int{int(j), v, 1})
+				edges = append(edges, [2]int{int(j), v})
 			}
 		}
 	}
+	return edges
 }

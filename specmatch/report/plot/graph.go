@@ -10,18 +10,17 @@ import (
 	"gonum.org/v1/gonum/stat/mds"
 )
 
-// Graph is a drawing of a graph or molecule.
+// Graph is a drawing of a graph. Package depict draws molecules.
 type Graph struct {
-	Title  string    // for who cannot see it
-	Nodes  []string  // what stands at each node, such as N; nothing for a dot
-	Edges  [][3]int  // two nodes, and 1, 2 or 3 for the order of a bond, 4 for an aromatic one
-	Values []float64 // of the nodes: a disc shows the size, and its colour the sign; nil for none
+	Title  string // for readers who cannot see it
+	Edges  [][2]int
+	Values []float64 // of each node: a disc shows the size, and its colour the sign
 }
 
 // Inline returns the drawing as an SVG element for an HTML page, which needs [InlineStyle].
 // Distances in it are near those along the edges.
 func (g Graph) Inline() string {
-	n := len(g.Nodes)
+	n := len(g.Values)
 	x, y := g.layout()
 	x0 := math.Inf(1)
 	x1 := math.Inf(-1)
@@ -59,39 +58,18 @@ func (g Graph) Inline() string {
 			)
 		}
 	}
-	line := func(e [3]int, shift float64, dashes string) {
-		dx, dy := x[e[1]]-x[e[0]], y[e[1]]-y[e[0]]
-		d := max(math.Hypot(dx, dy), 1e-9)
-		px0 := x[e[0]] - shift*dy/d
-		py0 := y[e[0]] + shift*dx/d
-		fmt.Fprintf(&b, `<path class="line"%s d="M%s %sl%s %s"/>`,
-			dashes, px(px0), px(py0), px(dx), px(dy))
-	}
 	for _, e := range g.Edges {
-		switch e[2] {
-		case 2:
-			line(e, 1.7, "")
-			line(e, -1.7, "")
-		case 3:
-			line(e, 0, "")
-			line(e, 3, "")
-			line(e, -3, "")
-		case 4:
-			line(e, 1.7, "")
-			line(e, -1.7, ` stroke-dasharray="3 2"`)
-		default:
-			line(e, 0, "")
-		}
+		fmt.Fprintf(
+			&b,
+			`<path class="line" d="M%s %sL%s %s"/>`,
+			px(x[e[0]]),
+			px(y[e[0]]),
+			px(x[e[1]]),
+			px(y[e[1]]),
+		)
 	}
-	for i, name := range g.Nodes {
-		switch {
-		case name == "C" && n > 1:
-		case name == "":
-			fmt.Fprintf(&b, `<circle cx="%s" cy="%s" r="3" fill="currentColor"/>`, px(x[i]), px(y[i]))
-		default:
-			fmt.Fprintf(&b, `<text class="x atom" x="%s" y="%s">%s</text>`,
-				px(x[i]), px(y[i]+4), html.EscapeString(name))
-		}
+	for i := range n {
+		fmt.Fprintf(&b, `<circle cx="%s" cy="%s" r="3" fill="currentColor"/>`, px(x[i]), px(y[i]))
 	}
 	b.WriteString("</svg>")
 	return b.String()
@@ -101,7 +79,7 @@ func (g Graph) Inline() string {
 // hang together by multidimensional scaling and then by stress majorization (Gansner, Koren and North 2004),
 // beside one another.
 func (g Graph) layout() (x, y []float64) {
-	n := len(g.Nodes)
+	n := len(g.Values)
 	x, y = make([]float64, n), make([]float64, n)
 	d := make([][]float64, n) // along the edges
 	for i := range d {

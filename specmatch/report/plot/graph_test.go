@@ -7,17 +7,17 @@ import (
 )
 
 // TestGraph: nodes of a drawing are apart as they are along the edges, those of one part from
-// those of another too, and symbols are escaped.
+// those of another too, and titles are escaped.
 func TestGraph(t *testing.T) {
-	ring := Graph{Nodes: make([]string, 6)}
-	star := Graph{Nodes: make([]string, 9)} // two parts: a star whose leaves are alike, and a chain of three
+	ring := Graph{Values: make([]float64, 6)}
+	star := Graph{Values: make([]float64, 9)} // two parts: a star whose leaves are alike, and a chain of three
 	for i := range 6 {
-		ring.Edges = append(ring.Edges, [3]int{i, (i + 1) % 6, 4})
+		ring.Edges = append(ring.Edges, [2]int{i, (i + 1) % 6})
 	}
 	for i := range 5 {
-		star.Edges = append(star.Edges, [3]int{0, i + 1, 1})
+		star.Edges = append(star.Edges, [2]int{0, i + 1})
 	}
-	star.Edges = append(star.Edges, [3]int{6, 7, 2}, [3]int{7, 8, 3})
+	star.Edges = append(star.Edges, [2]int{6, 7}, [2]int{7, 8})
 	for _, g := range []Graph{ring, star} {
 		x, y := g.layout()
 		for _, e := range g.Edges {
@@ -33,8 +33,8 @@ func TestGraph(t *testing.T) {
 			}
 		}
 	}
-	for _, g := range []Graph{{}, {Nodes: []string{"<"}, Values: []float64{0}}, {Nodes: []string{"", ""}, Values: []float64{1, -1}}} {
-		if svg := g.Inline(); strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") || strings.Contains(svg, "<<") {
+	for _, g := range []Graph{{}, {Title: "<", Values: []float64{0}}, {Values: []float64{1, -1}}} {
+		if svg := g.Inline(); strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") || strings.Contains(svg, `"<"`) {
 			t.Error(svg)
 		}
 	}

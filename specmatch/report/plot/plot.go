@@ -159,7 +159,6 @@ const style = `.plot text{font-size:11px;fill:currentColor}
 .plot .zero{stroke:currentColor;opacity:.6}
 .plot .line{fill:none;stroke:currentColor;stroke-width:1.6;stroke-linejoin:round}
 .plot .band{fill:currentColor;opacity:.16}
-.plot .atom{stroke:var(--page,#fff);stroke-width:4px;paint-order:stroke;font-weight:600}
 .plot .dot{fill:currentColor}.plot .faint{fill:currentColor;opacity:.5}
 `
 
