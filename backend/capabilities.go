@@ -72,6 +72,8 @@ type RowKeeper interface {
 	// sum [G×F] becomes their sum, added in this order, and row g of largest [G×F] the
 	// maximum of each column. Both are zeros if the list is empty.
 	PoolRows(sum, largest, x *tensor.Tensor, rows, ptr *Indices)
+	// Download32 copies src, which is of float32, to the host.
+	Download32(dst []float32, src *tensor.Tensor)
 }
 
 // MessageFuser sums the messages of nodes and edges in one call.

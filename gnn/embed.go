@@ -36,8 +36,9 @@ func Embed(
 		values = a.Layers * a.Hidden
 	}
 	nodes := (embedElements + values - 1) / values
-	return embed(ctx, be, e.Width(), nodes, graphs, add, func(b *Batch) *autodiff.Var {
-		return e.Forward(b, nn.Eval)
+	forward := func(b *Batch) *autodiff.Var { return e.Forward(b, nn.Eval) }
+	return downloaded(be, e.Width(), len(graphs), func(store store) error {
+		return embed(ctx, be, nodes, graphs, add, forward, store)
 	})
 }
 
@@ -66,10 +67,37 @@ func (m *Environments) Embed(
 	if !cachesRows(be) {
 		return Embed(ctx, be, m.encoder, graphs, add)
 	}
-	return embed(ctx, be, m.encoder.Width(), environmentNodes, graphs, add,
-		func(b *Batch) *autodiff.Var {
-			return m.encoder.forward(m.plan, b, nn.Eval)
-		})
+	return downloaded(be, m.encoder.Width(), len(graphs), func(store store) error {
+		return embed(ctx, be, environmentNodes, graphs, add, m.forward, store)
+	})
+}
+
+// Embed32 is [Environments.Embed] in float32, into dst [n×Width]. On an engine that allows a cache,
+// the vectors are never converted.
+func (m *Environments) Embed32(
+	ctx context.Context,
+	be backend.Backend,
+	dst []float32,
+	graphs []*graph.Graph,
+	add func(b *graph.Batch, g *graph.Graph),
+) error {
+	if !cachesRows(be) {
+		h, err := Embed(ctx, be, m.encoder, graphs, add)
+		for i, v := range h {
+			dst[i] = float32(v)
+		}
+		return err
+	}
+	keeper := backend.CapabilitiesOf(be).Rows
+	width := m.encoder.Width()
+	return embed(ctx, be, environmentNodes, graphs, add, m.forward, func(lo, hi int, h *tensor.Tensor) {
+		keeper.Download32(dst[lo*width:hi*width], h)
+	})
+}
+
+// forward returns the vectors of a batch with the cache.
+func (m *Environments) forward(b *Batch) *autodiff.Var {
+	return m.encoder.forward(m.plan, b, nn.Eval)
 }
 
 // Close frees the cache, which can then be used again.
@@ -80,27 +108,42 @@ func cachesRows(be backend.Backend) bool {
 	return backend.CapabilitiesOf(be).Rows != nil && be.Precision() == tensor.Float32
 }
 
-// embed returns the vectors [n×width] that forward computes of graphs, in batches that end
-// with the graph that brings them to the given number of nodes.
+// store takes the vectors of the graphs lo to hi-1, which are valid until it returns.
+type store func(lo, hi int, h *tensor.Tensor)
+
+// downloaded returns the vectors [n×width] that f stores.
+func downloaded(be backend.Backend, width, n int, f func(store) error) ([]float64, error) {
+	h := make([]float64, n*width)
+	err := f(func(lo, hi int, vectors *tensor.Tensor) {
+		be.Download(h[lo*width:hi*width], vectors)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// embed stores the vectors that forward computes of graphs, in batches that end with the graph
+// that brings them to the given number of nodes.
 func embed(
 	ctx context.Context,
 	be backend.Backend,
-	width, nodes int,
+	nodes int,
 	graphs []*graph.Graph,
 	add func(b *graph.Batch, g *graph.Graph),
 	forward func(b *Batch) *autodiff.Var,
-) (h []float64, err error) {
+	store store,
+) (err error) {
 	defer backend.Recover(&err)
 	if add == nil {
 		add = (*graph.Batch).Append
 	}
-	h = make([]float64, len(graphs)*width)
 	t := autodiff.NewInference(be)
 	defer t.Reset()
 	b := new(graph.Batch)
 	for lo := 0; lo < len(graphs); {
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 		b.Reset(graphs[lo].X.Width)
 		hi := lo
@@ -111,11 +154,11 @@ func embed(
 			hi++
 		}
 		b.EndView()
-		be.Download(h[lo*width:hi*width], forward(NewBatch(t, b)).Value())
+		store(lo, hi, forward(NewBatch(t, b)).Value())
 		t.Reset()
 		lo = hi
 	}
-	return h, nil
+	return nil
 }
 
 // embedElements bounds the size of an evaluation batch, nodes times the encoder's

@@ -75,6 +75,15 @@ func TestEnvironments(t *testing.T) {
 			t.Fatalf("%+v: three workers compute other bits, or an error: %v", c, err)
 		}
 		several.Close()
+		single := make([]float32, len(got))
+		if err := gnn.NewEnvironments(e, 0).Embed32(t.Context(), be, single, graphs, nil); err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range single {
+			if float64(v) != got[i] {
+				t.Fatalf("%+v: entry %d is %v in float32, want %v", c, i, v, got[i])
+			}
+		}
 		for i, g := range graphs { // a first batch of one atom, among others
 			m := gnn.NewEnvironments(e, 0)
 			if h, err := m.Embed(t.Context(), be, []*graph.Graph{g}, nil); err != nil || !slices.Equal(h, got[i*w:(i+1)*w]) {
@@ -100,6 +109,27 @@ func TestEnvironments(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// TestEmbed32: on an engine without a cache, vectors in float32 are those of Embed, rounded.
+func TestEmbed32(t *testing.T) {
+	be := cpu.New(tensor.Float64)
+	defer be.Close()
+	graphs := parsed(t, smiles)
+	e := gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 7, Layers: 2}, rand.New(rand.NewPCG(1, 2)))
+	want, err := gnn.Embed(t.Context(), be, e, graphs, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make([]float32, len(want))
+	if err := gnn.NewEnvironments(e, 0).Embed32(t.Context(), be, got, graphs, nil); err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range got {
+		if v != float32(want[i]) {
+			t.Fatalf("entry %d is %v, want %v", i, v, float32(want[i]))
 		}
 	}
 }

@@ -241,18 +241,19 @@ func (e *engine[T]) Upload(dst *tensor.Tensor, src []float64) {
 func (e *engine[T]) Upload32(dst *tensor.Tensor, src []float32) {
 	backend.CheckHost("backend: Upload32", dst, len(src))
 	d := e.data(dst)
-	if e.precision == tensor.Float32 {
-		copy(
-			unsafe.Slice(
-				(*float32)(unsafe.Pointer(unsafe.SliceData(d))), len(d),
-			),
-			src,
-		)
+	if single, ok := any(d).([]float32); ok {
+		copy(single, src)
 		return
 	}
 	for i, v := range src {
 		d[i] = T(v)
 	}
+}
+
+// Download32 implements [backend.RowKeeper]. It panics unless the engine is of float32.
+func (e *engine[T]) Download32(dst []float32, src *tensor.Tensor) {
+	backend.CheckHost("backend: Download32", src, len(dst))
+	copy(dst, any(e.data(src)).([]float32))
 }
 
 func (e *engine[T]) Download(dst []float64, src *tensor.Tensor) {

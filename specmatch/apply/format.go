@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"github.com/specmatch/specmatch/gnn/dataset/parquet"
 	"github.com/specmatch/specmatch/tensor/files"
@@ -117,6 +118,26 @@ func (f npyFormat) begin(columns []string) [][]byte {
 }
 
 func (f npyFormat) batch(b Batch) [][]byte {
+	var ids [][]string
+	for _, r := range b.Records {
+		if r.Err == nil {
+			ids = append(ids, []string{r.ID})
+		}
+	}
+	return [][]byte{f.matrix(b, isLittleEndian), csvLines(ids...)}
+}
+
+// matrix returns the bytes of the rows of a batch. Numbers that are there in float32 stay where they
+// are if they are little-endian in memory.
+func (f npyFormat) matrix(b Batch, little bool) []byte {
+	if len(b.narrow) > 0 {
+		if little {
+			return unsafe.Slice((*byte)(unsafe.Pointer(&b.narrow[0])), 4*len(b.narrow))
+		}
+		text, _ := binary.Append((*b.text)[:0], binary.LittleEndian, b.narrow) // no error for numbers
+		*b.text = text[:0]
+		return text
+	}
 	size := 4
 	if f.half {
 		size = 2
@@ -130,12 +151,11 @@ func (f npyFormat) batch(b Batch) [][]byte {
 		}
 	}
 	*b.text = rows[:0]
-	var ids [][]string
-	for r := range b.Rows() {
-		ids = append(ids, []string{r.ID})
-	}
-	return [][]byte{rows, csvLines(ids...)}
+	return rows
 }
+
+// isLittleEndian says whether numbers in memory are laid out as in a .npy.
+var isLittleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
 func (f npyFormat) end(_ string, parts []*os.File, rows int, columns []string) (bool, error) {
 	_, err := parts[0].WriteAt(f.header(rows, len(columns)), 0)

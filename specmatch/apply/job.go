@@ -38,7 +38,8 @@ type Job struct {
 	// Written, if set, is called with every batch after it is written.
 	Written func(Batch)
 
-	firstBatch int // its number in the file
+	firstBatch int  // its number in the file
+	narrow     bool // batches have narrow instead of Values, where the model can
 }
 
 // columns returns the names of the columns after the id.
@@ -62,46 +63,64 @@ func (j *Job) format(path string) (format, error) {
 // Batch is a run of records that follow one another in a file.
 type Batch struct {
 	Records []*records.Record
-	// Values are the rows of the records without an Err, row-major.
+	// Values are the rows of the records without an Err, row-major. They are nil where float32 is
+	// all that an output needs: Rows has the rows nevertheless.
 	Values []float64
 
-	text   *[]byte  // memory for a format
-	texts  [][]byte // for each file, by the format
-	width  int      // of a row
-	number int      // of the batch in the file
-	end    int      // number of records in the file up to the end of the batch
+	narrow []float32 // what Values would be, rounded to float32
+	text   *[]byte   // memory for a format
+	texts  [][]byte  // for each file, by the format
+	width  int       // of a row
+	number int       // of the batch in the file
+	end    int       // number of records in the file up to the end of the batch
 }
 
-// Rows returns the records that could be used, and their rows.
+// Rows returns the records that could be used, and their rows, each valid until the next one.
 func (b Batch) Rows() iter.Seq2[*records.Record, []float64] {
 	return func(yield func(*records.Record, []float64) bool) {
 		start := 0
+		wide := make([]float64, 0, b.width)
 		for _, r := range b.Records {
 			if r.Err != nil {
 				continue
 			}
-			if !yield(r, b.Values[start:start+b.width]) {
+			end := start + b.width
+			var row []float64
+			if b.Values != nil {
+				row = b.Values[start:end]
+			} else {
+				row = appendNumbers(wide, b.narrow[start:end])
+			}
+			if !yield(r, row) {
 				return
 			}
-			start += b.width
+			start = end
 		}
 	}
 }
 
-// compute fills in the rows of a batch by a function of one of the models.
-func (j *Job) compute(
-	ctx context.Context, rows func(context.Context, []*graph.Graph) ([]float64, error), b *Batch,
-) (err error) {
-	m := &j.Model
+// compute fills in the rows of a batch by one of the models.
+func (j *Job) compute(ctx context.Context, m *Model, b *Batch) (err error) {
+	b.narrow = b.narrow[:0]
+	b.Values = b.Values[:0]
 	var graphs []*graph.Graph
 	for _, r := range b.Records {
 		if r.Err == nil {
 			graphs = append(graphs, r.Graph)
 		}
 	}
+	if j.narrow && m.rows32 != nil {
+		b.Values = nil
+		b.narrow = slices.Grow(b.narrow, len(graphs)*b.width)[:len(graphs)*b.width]
+		if err := m.rows32(ctx, b.narrow, graphs); err != nil {
+			return err
+		}
+		b.narrow, err = rejectNonFinite(j, b, b.narrow)
+		return err
+	}
 	var y []float64
-	if rows != nil && len(graphs) > 0 {
-		y, err = rows(ctx, graphs)
+	if m.Rows != nil && len(graphs) > 0 {
+		y, err = m.Rows(ctx, graphs)
 		if err != nil {
 			return err
 		}
@@ -114,14 +133,14 @@ func (j *Job) compute(
 	if m.width == 0 {
 		b.Values = y
 	} else {
-		b.Values = b.Values[:0]
 		for i, g := range graphs {
 			b.Values = appendNumbers(b.Values, g.Globals[:m.before])
 			b.Values = append(b.Values, y[i*width:(i+1)*width]...)
 			b.Values = appendNumbers(b.Values, g.Globals[m.before:m.width])
 		}
 	}
-	return j.rejectNonFinite(b)
+	b.Values, err = rejectNonFinite(j, b, b.Values)
+	return err
 }
 
 func appendNumbers(values []float64, numbers []float32) []float64 {
@@ -131,35 +150,43 @@ func appendNumbers(values []float64, numbers []float32) []float64 {
 	return values
 }
 
-// rejectNonFinite gives an Err to the records whose row has a number that is not finite as a
-// float32, and removes the row.
-func (j *Job) rejectNonFinite(b *Batch) error {
-	finite := b.Values[:0]
-	for r, row := range b.Rows() {
-		column := nonFinite(row)
-		if column < 0 {
-			finite = append(finite, row...)
+// rejectNonFinite gives an Err to the records of a batch whose row among values has a number that
+// is not finite as a float32, and returns the other rows, in the same memory.
+func rejectNonFinite[T float32 | float64](j *Job, b *Batch, values []T) ([]T, error) {
+	start := 0
+	finite := 0 // end of the rows that stay
+	for _, r := range b.Records {
+		if r.Err != nil {
 			continue
 		}
-		r.Err = &dataset.SyntaxError{
-			File:  j.Path,
-			Line:  r.Line,
-			Value: r.SMILES,
-			Reason: fmt.Sprintf("the model's result is not finite: column %s is %v; does the record "+
-				"have too large numbers?", j.Model.Columns[column], row[column]),
+		row := values[start : start+b.width]
+		column := nonFinite(row)
+		if column < 0 {
+			if finite < start {
+				copy(values[finite:], row)
+			}
+			finite += b.width
+		} else {
+			r.Err = &dataset.SyntaxError{
+				File:  j.Path,
+				Line:  r.Line,
+				Value: r.SMILES,
+				Reason: fmt.Sprintf("the model's result is not finite: column %s is %v; does the record "+
+					"have too large numbers?", j.Model.Columns[column], row[column]),
+			}
+			if j.Strict {
+				return nil, r.Err
+			}
 		}
-		if j.Strict {
-			return r.Err
-		}
+		start += b.width
 	}
-	b.Values = finite
-	return nil
+	return values[:finite], nil
 }
 
 // nonFinite returns the position of the first number that is not finite as a float32; -1 if all are.
-func nonFinite(row []float64) int {
+func nonFinite[T float32 | float64](row []T) int {
 	for k, v := range row {
-		if !(math.Abs(v) <= math.MaxFloat32) {
+		if !(v <= math.MaxFloat32 && v >= -math.MaxFloat32) {
 			return k
 		}
 	}

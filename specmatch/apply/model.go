@@ -26,6 +26,9 @@ type Model struct {
 	// the encoder; Rows is nil without one.
 	Rows  func(ctx context.Context, graphs []*graph.Graph) ([]float64, error)
 	Reads Input
+	// rows32, if set, is Rows in float32, into dst.
+	rows32 func(ctx context.Context, dst []float32, graphs []*graph.Graph) error
+
 	// Trained says which columns or keys the model was trained on, as Dataset.Reads does.
 	Trained string
 	// Key identifies the model with its weights and its engine: an interrupted job resumes only with the
@@ -123,7 +126,12 @@ func withCache(m *model.Trained, models int) *model.Trained {
 
 // Embedder returns a model of embeddings, in the columns of [gnn.Architecture.Columns].
 func Embedder(m *model.Trained) (Model, error) {
-	x, err := newModel(Model{Columns: m.Card.Encoder.Columns(), Rows: withCache(m, 1).Embed}, m)
+	cached := withCache(m, 1)
+	x, err := newModel(Model{
+		Columns: m.Card.Encoder.Columns(),
+		Rows:    cached.Embed,
+		rows32:  cached.Embed32,
+	}, m)
 	x.Reads.Vector = nil // only the head sees them
 	return x, err
 }

@@ -82,6 +82,12 @@ func (j *Job) WriteFile(ctx context.Context, path string) (Result, error) {
 	resumed := *j
 	resumed.Records.Skip += p.state.Passed
 	resumed.firstBatch = p.state.Batches
+	switch format := format.(type) {
+	case npyFormat:
+		resumed.narrow = !format.half
+	case parquetFormat:
+		resumed.narrow = true
+	}
 	if err = w.begin(p.state.Sizes != nil || sharded); err == nil {
 		err = w.end(resumed.stream(ctx, w.prepare, w.write))
 	}

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/specmatch/specmatch/gnn/dataset/records"
-	"github.com/specmatch/specmatch/gnn/graph"
 )
 
 // A batch ends with this many records, or when its graphs have this many nodes.
@@ -110,17 +109,17 @@ func (j *Job) startPipeline(
 	}
 	p.work = make(chan *batchInWork, p.limit)
 	for _, m := range models {
-		p.workers.Go(func() { p.compute(m.Rows) })
+		p.workers.Go(func() { p.compute(&m) })
 	}
 	return p
 }
 
 // compute computes batches with one model until there are no more.
-func (p *pipeline) compute(rows func(context.Context, []*graph.Graph) ([]float64, error)) {
+func (p *pipeline) compute(m *Model) {
 	for b := range p.work {
 		b.err = p.ctx.Err()
 		if b.err == nil {
-			b.err = p.job.compute(p.ctx, rows, &b.Batch)
+			b.err = p.job.compute(p.ctx, m, &b.Batch)
 		}
 		if b.err == nil {
 			b.err = p.prepare(&b.Batch)

@@ -336,6 +336,40 @@ func (m *Trained) WithReadout(r gnn.Readout) (*Trained, error) {
 // not occur in training. If ctx is cancelled, Embed returns its error.
 func (m *Trained) Embed(ctx context.Context, graphs []*graph.Graph) (h []float64, err error) {
 	defer backend.Recover(&err)
+	add, err := m.checkGraphs(ctx, graphs)
+	if err != nil {
+		return nil, err
+	}
+	be := m.backend()
+	if m.Memory != nil {
+		return m.Memory.Embed(ctx, be, graphs, add)
+	}
+	return gnn.Embed(ctx, be, m.Encoder, graphs, add)
+}
+
+// Embed32 is [Trained.Embed] in float32, into dst [n×Width]. It converts nothing if the model has
+// a cache ([Trained.Remembering]) that its engine can use.
+func (m *Trained) Embed32(ctx context.Context, dst []float32, graphs []*graph.Graph) (err error) {
+	defer backend.Recover(&err)
+	if m.Memory == nil {
+		h, err := m.Embed(ctx, graphs)
+		for i, v := range h {
+			dst[i] = float32(v)
+		}
+		return err
+	}
+	add, err := m.checkGraphs(ctx, graphs)
+	if err != nil {
+		return err
+	}
+	return m.Memory.Embed32(ctx, m.backend(), dst, graphs, add)
+}
+
+// checkGraphs returns an error if the model cannot read one of the graphs, and else the function
+// that appends one to a batch as the model reads it.
+func (m *Trained) checkGraphs(
+	ctx context.Context, graphs []*graph.Graph,
+) (add func(b *graph.Batch, g *graph.Graph), err error) {
 	a, err := gnn.ArchitectureOf(m.Encoder)
 	if err != nil {
 		return nil, err
@@ -354,7 +388,7 @@ func (m *Trained) Embed(ctx context.Context, graphs []*graph.Graph) (h []float64
 	}
 	raw := augment.Identity{SelfLoops: m.Card.SelfLoops}
 	ws := new(augment.Workspace)
-	add := func(b *graph.Batch, g *graph.Graph) {
+	return func(b *graph.Batch, g *graph.Graph) {
 		// the encoder does not read edge labels, and other graphs may lack them
 		if a.In > 0 && a.EdgeLabels == 0 && !a.Weights && g.EdgeLabel != nil {
 			bare := *g
@@ -362,12 +396,7 @@ func (m *Trained) Embed(ctx context.Context, graphs []*graph.Graph) (h []float64
 			g = &bare
 		}
 		raw.Append(b, g, nil, ws)
-	}
-	be := m.backend()
-	if m.Memory != nil {
-		return m.Memory.Embed(ctx, be, graphs, add)
-	}
-	return gnn.Embed(ctx, be, m.Encoder, graphs, add)
+	}, nil
 }
 
 // Remembering returns the model with a cache of atom environments of about this many bytes, if its
