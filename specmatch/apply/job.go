@@ -70,6 +70,8 @@ type Batch struct {
 	narrow []float32 // what Values would be, rounded to float32
 	text   *[]byte   // memory for a format
 	texts  [][]byte  // for each file, by the format
+	starts []int64   // in each file, of its text
+	after  progress  // of the job, when the batch is written
 	width  int       // of a row
 	number int       // of the batch in the file
 	end    int       // number of records in the file up to the end of the batch

@@ -74,8 +74,7 @@ func (j *Job) WriteFile(ctx context.Context, path string) (Result, error) {
 		job:     j,
 		format:  format,
 		outputs: p.writers(),
-		done:    p.state.Result,
-		first:   p.state.First,
+		done:    progress{p.state.Result, p.state.First},
 		note:    p.note,
 		sharded: sharded,
 	}
@@ -89,7 +88,7 @@ func (j *Job) WriteFile(ctx context.Context, path string) (Result, error) {
 		resumed.narrow = true
 	}
 	if err = w.begin(p.state.Sizes != nil || sharded); err == nil {
-		err = w.end(resumed.stream(ctx, w.prepare, w.write))
+		err = w.end(resumed.stream(ctx, w.sink()))
 	}
 	switch {
 	case err == nil && sharded:
@@ -103,7 +102,7 @@ func (j *Job) WriteFile(ctx context.Context, path string) (Result, error) {
 		err = errors.Join(err, p.save())
 	}
 	w.done.Resumes = err != nil && p.journal != ""
-	return w.done, err
+	return w.done.Result, err
 }
 
 // key identifies the job by its records, model, program and instruction set. It is "" if the
@@ -153,10 +152,10 @@ func (j *Job) writeTo(ctx context.Context, format format, rows, rejected io.Writ
 		note:    func(Result, *dataset.SyntaxError, Batch) error { return nil },
 	}
 	if err := w.begin(false); err != nil {
-		return w.done, err
+		return w.done.Result, err
 	}
-	err := w.end(j.stream(ctx, w.prepare, w.write))
-	return w.done, err
+	err := w.end(j.stream(ctx, w.sink()))
+	return w.done.Result, err
 }
 
 // Rejected is the ending, after the name of the output, of the list of records that cannot be used.
@@ -164,16 +163,34 @@ const Rejected = ".rejected.csv"
 
 var rejectedHeader = []string{"line", "id", "value", "reason"}
 
-// writer writes the batches of a job.
+// progress says what a job has done.
+type progress struct {
+	Result
+	first *dataset.SyntaxError // about the first rejected record
+}
+
+// writer writes the batches of a job. Files are written by several goroutines, each batch at its place;
+// other outputs by one.
 type writer struct {
 	job     *Job
 	format  format
 	outputs []io.Writer // the format's files, then the rejected records
-	done    Result
-	first   *dataset.SyntaxError // about the first rejected record
+	done    progress    // up to the last batch that is written
 	note    func(Result, *dataset.SyntaxError, Batch) error
 
 	sharded bool // the files have no beginning, and an index of the batches
+
+	placed progress // up to the last batch that has a place
+	ends   []int64  // of the outputs, behind that batch
+}
+
+func (w *writer) sink() sink {
+	return sink{
+		prepare: w.prepare,
+		place:   w.place,
+		store:   w.store,
+		emit:    w.write,
+	}
 }
 
 // begin writes the beginning of the files, unless an earlier start has.
@@ -183,11 +200,19 @@ func (w *writer) begin(begun bool) error {
 			return err
 		}
 	}
-	w.progress()
+	w.placed = w.done
+	w.ends = make([]int64, len(w.outputs))
+	for i, output := range w.outputs {
+		if file, ok := output.(summingWriter); ok {
+			w.ends[i] = file.written.size
+		}
+	}
+	w.report()
 	return nil
 }
 
-func (w *writer) progress() {
+// report calls the job's Progress.
+func (w *writer) report() {
 	if w.job.Progress != nil {
 		w.job.Progress(w.done.Records)
 	}
@@ -206,33 +231,62 @@ func (w *writer) prepare(b *Batch) error {
 	return nil
 }
 
-// write writes a batch.
-func (w *writer) write(b Batch) error {
+// place lists the rejected records of a batch, and says where in the files its texts belong.
+func (w *writer) place(b *Batch) {
 	var rejected [][]string
 	for _, r := range b.Records {
 		if r.Err == nil {
 			continue
 		}
-		w.done.Rejected++
-		if w.done.Rejected == 1 && !w.sharded {
+		w.placed.Rejected++
+		if w.placed.Rejected == 1 && !w.sharded {
 			rejected = append(rejected, rejectedHeader)
 		}
-		w.first = cmp.Or(w.first, r.Err)
+		w.placed.first = cmp.Or(w.placed.first, r.Err)
 		rejected = append(rejected, []string{strconv.Itoa(r.Err.Line), r.ID, r.Err.Value, r.Err.Reason})
 	}
-	w.done.Records += len(b.Records)
-	texts := append(b.texts, csvLines(rejected...))
+	w.placed.Records += len(b.Records)
+	b.after = w.placed
+	b.texts = append(b.texts, csvLines(rejected...))
 	if w.sharded {
-		texts = append(texts, indexLine(texts))
+		b.texts = append(b.texts, indexLine(b.texts))
 	}
-	if err := w.append(texts); err != nil {
-		return err
+	b.starts = b.starts[:0]
+	for i, text := range b.texts {
+		b.starts = append(b.starts, w.ends[i])
+		w.ends[i] += int64(len(text))
 	}
-	w.progress()
+}
+
+// store writes a batch to the outputs that are files.
+func (w *writer) store(b *Batch) error {
+	for i, text := range b.texts {
+		file, ok := w.outputs[i].(summingWriter)
+		if !ok {
+			continue
+		}
+		if _, err := file.file.WriteAt(text, b.starts[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes a batch to the other outputs, and notes that it is written.
+func (w *writer) write(b Batch) error {
+	for i, text := range b.texts {
+		if file, ok := w.outputs[i].(summingWriter); ok {
+			file.count(text)
+		} else if _, err := w.outputs[i].Write(text); err != nil {
+			return err
+		}
+	}
+	w.done = b.after
+	w.report()
 	if w.job.Written != nil {
 		w.job.Written(b)
 	}
-	return w.note(w.done, w.first, b)
+	return w.note(w.done.Result, w.done.first, b)
 }
 
 // append writes a text to each output.
@@ -259,7 +313,7 @@ func (w *writer) end(err error) error {
 		return fmt.Errorf("%s: there are no records in it", w.job.Path)
 	case n.Records == n.Rejected:
 		return unusable{fmt.Errorf("%s: none of its %d records can be used, such as %w",
-			w.job.Path, n.Records, w.first)}
+			w.job.Path, n.Records, n.first)}
 	}
 	return nil
 }

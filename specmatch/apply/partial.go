@@ -70,9 +70,14 @@ type summingWriter struct {
 
 func (w summingWriter) Write(b []byte) (int, error) {
 	n, err := w.file.Write(b)
-	w.written.size += int64(n)
-	w.written.sum = crc32.Update(w.written.sum, castagnoli, b[:n])
+	w.count(b[:n])
 	return n, err
+}
+
+// count notes that b has been written behind everything before it.
+func (w summingWriter) count(b []byte) {
+	w.written.size += int64(len(b))
+	w.written.sum = crc32.Update(w.written.sum, castagnoli, b)
 }
 
 // writers returns the files as writers that keep the sums up to date.

@@ -17,16 +17,26 @@ const (
 // one. An error of emit or of ctx ends it. A record whose row is not finite has an Err. Batches are
 // computed on a goroutine for each model; emit is called on the caller's.
 func (j *Job) Stream(ctx context.Context, emit func(Batch) error) error {
-	return j.stream(ctx, func(*Batch) error { return nil }, emit)
+	return j.stream(ctx, sink{emit: emit})
 }
 
-// stream is [Job.Stream] with a function that prepares each batch for emit, on the goroutine that
-// computed it.
-func (j *Job) stream(
-	ctx context.Context, prepare func(*Batch) error, emit func(Batch) error,
-) error {
+// sink is what takes the batches of a stream. Only emit must be set. A batch passes the functions in
+// their order.
+type sink struct {
+	// prepare and store run on the goroutine that computed the batch, at the same time as those of
+	// other batches.
+	prepare func(*Batch) error
+	// place runs there, too, but for one batch after the other, in the order of the file.
+	place func(*Batch)
+	store func(*Batch) error
+	// emit runs on the caller's goroutine, in the order of the file.
+	emit func(Batch) error
+}
+
+// stream is [Job.Stream] into a sink.
+func (j *Job) stream(ctx context.Context, s sink) error {
 	ctx, cancel := context.WithCancel(ctx)
-	p := j.startPipeline(ctx, prepare, emit)
+	p := j.startPipeline(ctx, s)
 	defer p.close()
 	defer cancel()
 
@@ -75,38 +85,40 @@ func (j *Job) stream(
 
 // pipeline computes batches on several goroutines, and emits them in order.
 type pipeline struct {
-	ctx     context.Context
-	job     *Job
-	prepare func(*Batch) error
-	emit    func(Batch) error
+	ctx context.Context
+	job *Job
+	sink
 
 	work    chan *batchInWork
 	workers sync.WaitGroup
 	queue   []*batchInWork // being computed, in order
 	limit   int            // of queue
 	free    []*batchInWork
+
+	placed  chan struct{} // of the last batch that was added
+	dropped error         // of the first batch that failed before its place
 }
 
 // batchInWork is a batch whose Values are computed when done is closed.
 type batchInWork struct {
 	Batch
-	err  error
-	done chan struct{}
+	err          error
+	turn, placed chan struct{} // closed when the batch before it, and when it, has its place
+	done         chan struct{}
 }
 
 // startPipeline starts a goroutine for each model. The caller closes the pipeline, after ctx is
 // cancelled.
-func (j *Job) startPipeline(
-	ctx context.Context, prepare func(*Batch) error, emit func(Batch) error,
-) *pipeline {
+func (j *Job) startPipeline(ctx context.Context, s sink) *pipeline {
 	models := append([]Model{j.Model}, j.Replicas...)
 	p := &pipeline{
-		ctx:     ctx,
-		job:     j,
-		prepare: prepare,
-		emit:    emit,
-		limit:   len(models) + 1, // one that waits, so that no worker does
+		ctx:    ctx,
+		job:    j,
+		sink:   s,
+		limit:  len(models) + 1, // one that waits, so that no worker does
+		placed: make(chan struct{}),
 	}
+	close(p.placed)
 	p.work = make(chan *batchInWork, p.limit)
 	for _, m := range models {
 		p.workers.Go(func() { p.compute(&m) })
@@ -121,10 +133,28 @@ func (p *pipeline) compute(m *Model) {
 		if b.err == nil {
 			b.err = p.job.compute(p.ctx, m, &b.Batch)
 		}
-		if b.err == nil {
+		if b.err == nil && p.prepare != nil {
 			b.err = p.prepare(&b.Batch)
 		}
+		// Batches are taken in their order, so the one before this has been taken, too.
+		<-b.turn
+		p.givePlace(b)
+		close(b.placed)
+		if b.err == nil && p.store != nil {
+			b.err = p.store(&b.Batch)
+		}
 		close(b.done)
+	}
+}
+
+// givePlace calls place, unless this batch or one before it failed.
+func (p *pipeline) givePlace(b *batchInWork) {
+	if b.err == nil {
+		b.err = p.dropped
+	}
+	p.dropped = b.err
+	if b.err == nil && p.place != nil {
+		p.place(&b.Batch)
 	}
 }
 
@@ -152,6 +182,9 @@ func (p *pipeline) add(b *batchInWork) error {
 			return err
 		}
 	}
+	b.turn = p.placed
+	b.placed = make(chan struct{})
+	p.placed = b.placed
 	b.done = make(chan struct{})
 	p.queue = append(p.queue, b)
 	p.work <- b

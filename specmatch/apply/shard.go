@@ -136,7 +136,7 @@ func Collect(ctx context.Context, path string, half bool) (r Result, columns int
 		return r, 0, fmt.Errorf("apply: %s: %d of %d shards are missing or not finished: %s",
 			path, len(missing), len(states), strings.Join(missing, ", "))
 	}
-	w := writer{job: &Job{Path: path}, done: r, first: first.First}
+	w := writer{job: &Job{Path: path}, done: progress{r, first.First}}
 	if err := w.end(nil); err != nil {
 		return r, 0, err
 	}

@@ -91,6 +91,7 @@ var (
 	plainPages = []string{
 		"README.md",
 		"guide.md",
+		"scale.md",
 		"evidence.md",
 		"../../pretrained/README.md",
 		"../../python/README.md",
