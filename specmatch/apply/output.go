@@ -81,12 +81,7 @@ func (j *Job) WriteFile(ctx context.Context, path string) (Result, error) {
 	resumed := *j
 	resumed.Records.Skip += p.state.Passed
 	resumed.firstBatch = p.state.Batches
-	switch format := format.(type) {
-	case npyFormat:
-		resumed.narrow = !format.half
-	case parquetFormat:
-		resumed.narrow = true
-	}
+	resumed.narrow = isSingle(format)
 	if err = w.begin(p.state.Sizes != nil || sharded); err == nil {
 		err = w.end(resumed.stream(ctx, w.sink()))
 	}
@@ -103,6 +98,17 @@ func (j *Job) WriteFile(ctx context.Context, path string) (Result, error) {
 	}
 	w.done.Resumes = err != nil && p.journal != ""
 	return w.done.Result, err
+}
+
+// isSingle reports whether a format takes rows in float32 as they are.
+func isSingle(f format) bool {
+	switch f := f.(type) {
+	case npyFormat:
+		return !f.half
+	case parquetFormat:
+		return true
+	}
+	return false
 }
 
 // key identifies the job by its records, model, program and instruction set. It is "" if the
