@@ -293,7 +293,7 @@ func TestSpellings(t *testing.T) {
 		m = m.Clone()
 		scaffold = p.Scaffold(m)
 		p.perceiver.reset(m)
-		return p.canon.form(&p.perceiver), scaffold, true
+		return p.perceiver.canon.form(&p.perceiver), scaffold, true
 	}
 	n := 0
 	for _, g := range loadGolden(t) {

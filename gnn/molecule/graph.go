@@ -93,7 +93,7 @@ var atomColumns = map[string]column[Atom]{
 	"aromatic":      {category: func(a *Atom) int { return yes(a.Aromatic) }},
 	"atom in ring":  {category: func(a *Atom) int { return yes(a.InRing) }},
 	"hybridisation": {category: func(a *Atom) int { return int(a.Hybridisation) }},
-	"chirality":     {category: func(a *Atom) int { return int(a.Chirality) }},
+	"chirality":     {category: func(a *Atom) int { return int(a.turn) }},
 	"isotope":       {category: func(a *Atom) int { return yes(a.Isotope > 0) }},
 	"tag": {
 		category: func(a *Atom) int { return int(a.Chirality) },

@@ -102,6 +102,7 @@ type Atom struct {
 	first    bool // first in the string or after a dot
 	valence  int16
 	code     cipCode
+	turn     Chirality // the tag relative to ranks that no spelling changes
 }
 
 // Bond is an edge of the molecular graph.
@@ -174,7 +175,6 @@ type Parser struct {
 	perceiver perceiver
 	scaffold  Molecule
 	part      Molecule // of Without
-	canon     canon
 }
 
 // Parse reads one molecule, as RDKit's MolFromSmiles does; see the package

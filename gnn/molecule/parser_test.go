@@ -97,8 +97,8 @@ func TestSymmetric(t *testing.T) {
 			t.Fatalf("%.40s: %v", smiles, err)
 		}
 		p.Scaffold(m)
-		if p.canon.tries >= mostLabelings {
-			t.Errorf("%.40s: %d labelings", smiles, p.canon.tries)
+		if p.perceiver.canon.tries >= mostLabelings {
+			t.Errorf("%.40s: %d labelings", smiles, p.perceiver.canon.tries)
 		}
 	}
 }
@@ -119,12 +119,16 @@ func TestScaffoldOften(t *testing.T) {
 	}
 }
 
-// TestParserAllocates nothing once its memory has grown.
+// TestParserAllocates nothing once its memory has grown, but for centres that are centres only relative to
+// others in their ring: these need the canonical form.
 func TestParserAllocates(t *testing.T) {
 	var p Parser
 	var smiles []string
 	for _, g := range loadGolden(t) {
-		if _, err := p.Parse(g.SMILES); err == nil {
+		m, err := p.Parse(g.SMILES)
+		if err == nil && !slices.ContainsFunc(m.Atoms, func(a Atom) bool {
+			return a.Chirality != Unspecified && a.code == noCode
+		}) {
 			smiles = append(smiles, g.SMILES)
 		}
 	}

@@ -56,6 +56,7 @@ type perceiver struct {
 	kekule  kekuliser
 	hueckel hueckel
 	stereo  stereo
+	canon   canon
 }
 
 // reset makes m the molecule to work on.
@@ -100,6 +101,7 @@ func (v *perceiver) perceive(neutralise bool) *problem {
 		return err
 	}
 	v.cleanStereo(true)
+	v.settleTurns()
 	if neutralise && v.neutralise(v.drawing.Atoms) {
 		copy(v.m.Atoms, v.drawing.Atoms)
 		copy(v.m.Bonds, v.drawing.Bonds)

@@ -23,14 +23,14 @@ func (p *Parser) Scaffold(m *Molecule) string {
 	}
 	v.findRings() // does not fail: the molecule had the same rings
 	v.cleanStereo(false)
-	return p.canon.form(v)
+	return p.perceiver.canon.form(v)
 }
 
 // Canonical returns the identity of a whole molecule in the form of [Parser.Scaffold], with isotopes,
 // charges, stereocentres and the directions of bonds.
 func (p *Parser) Canonical(m *Molecule) string {
 	p.perceiver.reset(m)
-	return p.canon.form(&p.perceiver)
+	return p.perceiver.canon.form(&p.perceiver)
 }
 
 // murcko copies the scaffold of the perceiver's molecule to s, and reports whether there is one.

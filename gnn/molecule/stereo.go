@@ -125,6 +125,31 @@ func (v *perceiver) cleanStereo(possible bool) {
 	}
 }
 
+// settleTurns sets the turns of the tetrahedral centres. A tag refers to the order in which a spelling
+// names the neighbours, a turn to their ranks. Centres that are centres only relative to others in
+// their ring have neighbours of equal rank; their turns refer to the canonical form.
+func (v *perceiver) settleTurns() {
+	var form []int32
+	for i := range v.m.Atoms {
+		a := &v.m.Atoms[i]
+		a.turn = a.Chirality
+		switch {
+		case a.Chirality != Clockwise && a.Chirality != CounterClockwise:
+		case a.code == codeR:
+			a.turn = Clockwise
+		case a.code == codeS:
+			a.turn = CounterClockwise
+		default:
+			if form == nil {
+				form = v.canon.ranks(v)
+			}
+			if oddOrder(v.of(int32(i)), form) {
+				a.turn = Clockwise + CounterClockwise - a.Chirality
+			}
+		}
+	}
+}
+
 // code gives codes to the double bonds whose neighbours differ, and with atoms also to such atoms.
 // With onlyTagged, it refines ranks no further than the codes of tagged atoms need.
 func (v *perceiver) code(atoms, possible, onlyTagged bool) {

@@ -23,7 +23,7 @@ func (m *Molecule) SMILES() string {
 // returns if a short form would be read as another molecule.
 func (p *Parser) CanonicalSMILES(m *Molecule) string {
 	identity := p.Canonical(m)
-	ranks := p.canon.ranks(&p.perceiver)
+	ranks := p.perceiver.canon.ranks(&p.perceiver)
 	order := make([]int32, len(m.Atoms)) // atoms that begin parts: ends of chains first
 	for atom, rank := range ranks {
 		order[rank] = int32(atom)

@@ -61,7 +61,7 @@ var Rich = &Set{
 		{Name: "aromatic", Size: 2},      // no, yes
 		{Name: "atom in ring", Size: 2},  // no, yes
 		{Name: "hybridisation", Size: 8}, // none or unknown, s, sp, sp², sp³, sp²d, sp³d, sp³d²
-		{Name: "chirality", Size: 4},     // none, clockwise, counter-clockwise, not tetrahedral
+		{Name: "chirality", Size: 4},     // none, R, S, not tetrahedral; by ranks, not by the spelling
 		{Name: "isotope", Size: 2},       // natural, specified
 	},
 	Bonds: []Column{
