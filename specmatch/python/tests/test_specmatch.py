@@ -290,6 +290,8 @@ def test_trust():
     assert r.distance(SMILES).shape == (120,) and r.distance(["[U+6]"])[0] > r.distance(SMILES).mean()
     why = r.explain(["CCO", "CC"])
     assert [w.shape for w in why] == [(3, 1), (2, 1)]
+    drawn = r.draw_explanations(["CCO", "CC"])
+    assert drawn.page.count('class="molecule"') == 2 and drawn._repr_html_().count("<iframe") == 1
     two = Regressor(epochs=1, **TINY).fit(SMILES, np.c_[CARBONS, -CARBONS])
     assert two.predict_interval(SMILES[:3]).shape == (3, 2, 2) and two.explain(["CCO"])[0].shape == (3, 2)
     c = Classifier(epochs=2, **TINY).fit(SMILES, np.where(CARBONS > 7, "a", "b"))

@@ -1,5 +1,6 @@
 """Transformer and estimators of scikit-learn that call the program."""
 import csv
+import html
 import json
 import re
 import tempfile
@@ -239,6 +240,16 @@ class Embedder(TransformerMixin, parameters.Embedder, Base):
         """Writes the encoder as a model file."""
         Path(path).write_bytes(self._model())
 
+class Drawings:
+    """A page of drawn explanations. A notebook shows it; `page` is its HTML."""
+
+    def __init__(self, page: str) -> None:
+        self.page = page
+
+    def _repr_html_(self) -> str:
+        return f'<iframe srcdoc="{html.escape(self.page)}" style="width:100%;height:32em;border:0"></iframe>'
+
+
 class Predictor(parameters.Predictor, Base):
     """What the estimators share."""
     kind: ClassVar[str]
@@ -299,21 +310,40 @@ class Predictor(parameters.Predictor, Base):
             For each record the contributions [nodes×outputs], of atoms in the order of the SMILES; None for one
             that cannot be read.
         """
-        check_is_fitted(self, "models_")
         data = list(records.listed(X))
-        form, text = records.encode(data, ignore=self._ignored())
         explained: list[NDArray[np.float64] | None] = [None] * len(data)
+        for line in self._explained(data, "why.jsonl").splitlines():
+            keys = json.loads(line)
+            explained[int(keys["id"])] = np.array(list(keys["nodes"].values()), np.float64).T
+        return explained
+
+    def draw_explanations(self, X: Any) -> Drawings:
+        """Drawings of records, in which a disc shows what each atom or node contributes, as `explain` gives it.
+
+        Parameters
+        ----------
+        X : list, array, Series or table of one column
+            Records.
+
+        Returns
+        -------
+        Drawings
+            A page, which a notebook shows.
+        """
+        return Drawings(self._explained(list(records.listed(X)), "why.html"))
+
+    def _explained(self, data: list[Any], name: str) -> str:
+        """The text of a file of explanations, whose kind its name says."""
+        check_is_fitted(self, "models_")
+        form, text = records.encode(data, ignore=self._ignored())
         with tempfile.TemporaryDirectory() as folder:
-            source, lines = Path(folder, f"in.{form}"), Path(folder, "why.jsonl")
+            source, out = Path(folder, f"in.{form}"), Path(folder, name)
             source.write_bytes(b"".join(text))
-            arguments = self._arguments("predict", form, out=f"{folder}/out.npy", explain=lines,
+            arguments = self._arguments("predict", form, out=f"{folder}/out.npy", explain=out,
                                         strict=self.handle_invalid == "error") + [f"-in={source}"]
             with tool.running([*arguments, *tool.models(folder, self.models_)], (), self.n_jobs, first=records.FIRST[form]):
                 pass
-            for line in lines.read_text("utf-8").splitlines():
-                keys = json.loads(line)
-                explained[int(keys["id"])] = np.array(list(keys["nodes"].values()), np.float64).T
-        return explained
+            return out.read_text("utf-8")
 
     def save(self, path: str) -> list[str]:
         """Writes the model as a file; several get -0, -1 and so on before the ending.
