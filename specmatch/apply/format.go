@@ -182,20 +182,22 @@ type streamFormat struct {
 func (streamFormat) begin([]string) [][]byte { return [][]byte{nil} }
 
 func (f streamFormat) batch(b Batch) [][]byte {
-	text := npyFormat{}.header(len(b.Records), f.columns)
-	nan := math.Float32bits(float32(math.NaN()))
-	row := 0
+	size := 4 * f.columns
+	header := npyFormat{}.header(len(b.Records), f.columns)
+	var missing []byte
+	for range f.columns {
+		missing = binary.LittleEndian.AppendUint32(missing, math.Float32bits(float32(math.NaN())))
+	}
+	text := make([]byte, 0, len(header)+len(b.Records)*size)
+	text = append(text, header...)
+	rows := npyFormat{}.matrix(b, isLittleEndian)
 	for _, r := range b.Records {
-		for k := range f.columns {
-			bits := nan
-			if r.Err == nil {
-				bits = math.Float32bits(float32(b.Values[row+k]))
-			}
-			text = binary.LittleEndian.AppendUint32(text, bits)
+		if r.Err != nil {
+			text = append(text, missing...)
+			continue
 		}
-		if r.Err == nil {
-			row += f.columns
-		}
+		text = append(text, rows[:size]...)
+		rows = rows[size:]
 	}
 	return [][]byte{text}
 }

@@ -3,6 +3,7 @@ package apply
 import (
 	"bytes"
 	"context"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -14,8 +15,8 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
-// TestNarrow: a .npy of a model that gives float32 has the bytes of one that gives float64, also where
-// rows are not finite, and Written sees the rows.
+// TestNarrow: a .npy, and a stream of matrices, of a model that gives float32 has the bytes of one that
+// gives float64, also where rows are not finite, and Written sees the rows.
 func TestNarrow(t *testing.T) {
 	value := func(g *graph.Graph) float32 {
 		if g.Nodes() == 2 {
@@ -69,6 +70,16 @@ func TestNarrow(t *testing.T) {
 			}
 			files[i] = append(files[i], data...)
 		}
+		var stream bytes.Buffer
+		job.Records.Input = strings.NewReader("CCC\nCC\nCCCC\nC(\n")
+		job.Written = nil
+		if _, err := job.WriteNPY(t.Context(), &stream, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		if n := stream.Len(); n != 128+4*2*4 {
+			t.Errorf("model %d: a matrix of %d bytes", i, n)
+		}
+		files[i] = append(files[i], stream.Bytes()...)
 	}
 	if !bytes.Equal(files[0], files[1]) {
 		t.Errorf("%q\n%q", files[0], files[1])

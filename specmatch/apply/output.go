@@ -105,7 +105,7 @@ func isSingle(f format) bool {
 	switch f := f.(type) {
 	case npyFormat:
 		return !f.half
-	case parquetFormat:
+	case parquetFormat, streamFormat:
 		return true
 	}
 	return false
@@ -160,7 +160,9 @@ func (j *Job) writeTo(ctx context.Context, format format, rows, rejected io.Writ
 	if err := w.begin(false); err != nil {
 		return w.done.Result, err
 	}
-	err := w.end(j.stream(ctx, w.sink()))
+	job := *j
+	job.narrow = isSingle(format)
+	err := w.end(job.stream(ctx, w.sink()))
 	return w.done.Result, err
 }
 
