@@ -88,7 +88,7 @@ func TestDrawings(t *testing.T) {
 	if *all {
 		texts = append(texts, specimens(t, 2000, 200)...)
 	} else {
-		texts = append(texts, specimens(t, 200, 20)...)
+		texts = append(texts, specimens(t, 100, 20)...)
 	}
 	var p molecule.Parser
 	faulty := 0

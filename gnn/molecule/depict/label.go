@@ -80,9 +80,11 @@ func (c *canvas) freeSide(i int) point {
 		for j, p := range c.sketch.place {
 			axis := p - c.sketch.place[i]
 			distance := cmplx.Abs(axis)
-			joined := slices.ContainsFunc(c.sketch.links[i], func(l link) bool { return l.atom == j })
-			if cosine := dot(axis, side) / max(distance, 1e-9); joined || distance < 1.6*bondLength && cosine > 0.8 {
+			cosine := dot(axis, side) / max(distance, 1e-9)
+			if slices.ContainsFunc(c.sketch.links[i], func(l link) bool { return l.atom == j }) {
 				nearest = max(nearest, cosine)
+			} else if cosine > 0.8 && distance < 1.6*bondLength {
+				nearest = max(nearest, cosine*(2-distance/bondLength))
 			}
 		}
 		if k >= 2 {

@@ -10,7 +10,11 @@ type tangle struct {
 	*sketch
 	atoms []int
 	bonds []int
+	work  int // pairs of atoms that were compared
 }
+
+// mostWork is the work after which no more moves are tried; it takes about a second.
+const mostWork = 200_000_000
 
 // Distances, in bond lengths, from which atoms and bonds count as too near.
 const (
@@ -36,7 +40,7 @@ func (s *sketch) untangle(part []int) {
 		return
 	}
 	hinges := t.hinges()
-	for stage := 0; stage < len(moves) && cost > 0; {
+	for stage := 0; stage < len(moves) && cost > 0 && t.work < mostWork; {
 		if next := t.improve(moves[stage](hinges), cost); next < cost-1e-9 {
 			cost = next
 			stage = 0
@@ -48,6 +52,7 @@ func (s *sketch) untangle(part []int) {
 
 // cost returns 0 for a drawing without tangles. Each crossing and each contact costs at least 10.
 func (t *tangle) cost() (cost float64) {
+	t.work += len(t.atoms) * len(t.atoms)
 	for n, i := range t.atoms {
 		p := t.place[i]
 		for _, j := range t.atoms[:n] {
@@ -263,6 +268,9 @@ func (t *tangle) improve(moves []move, cost float64) float64 {
 	saved := make([]point, len(t.place))
 	copy(saved, t.place)
 	for k, m := range moves {
+		if t.work > mostWork {
+			break
+		}
 		t.do(m)
 		after := t.cost()
 		total := after

@@ -94,11 +94,14 @@ func writeExplained(ctx context.Context, w io.Writer, job *apply.Job, explainers
 	return explainedPage.ExecuteTemplate(w, "end", note)
 }
 
-// drawExplained returns the molecule or graph of a record as SVG, with the contributions to one column. Large graphs
+// drawExplained returns the molecule or graph of a record as SVG, with the contributions to one column. Large ones
 // are not drawn.
 func drawExplained(r *records.Record, x *apply.Explanation, column string) string {
 	title := cmp.Or(x.SMILES, x.ID)
 	values := x.Nodes[column]
+	if len(values) > report.LargestDrawing {
+		return ""
+	}
 	if r.Molecule != nil && len(r.Molecule.Atoms) == len(values) {
 		return depict.Layout(r.Molecule).SVG(depict.Options{
 			Title:   title,
@@ -106,9 +109,6 @@ func drawExplained(r *records.Record, x *apply.Explanation, column string) strin
 			Height:  230,
 			Weights: values,
 		})
-	}
-	if len(values) > report.LargestDrawing {
-		return ""
 	}
 	g := plot.Graph{
 		Title:  title,
