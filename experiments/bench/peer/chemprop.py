@@ -75,13 +75,18 @@ def score(y, p, binary):
             "r2": metrics.r2_score(y, p), "spearman": float(spearmanr(y, p).statistic)}
 
 
-p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-to = p.add_subparsers(required=True)
-d, t = to.add_parser("divide"), to.add_parser("train")
-d.add_argument("data"), d.add_argument("out"), d.set_defaults(run=divide)
-d.add_argument("--smiles", default="smiles"), d.add_argument("--target", default="y")
-t.add_argument("data"), t.set_defaults(run=train)
-for each in d, t:
-    each.add_argument("--seed", type=int, default=0)
-a = p.parse_args()
-a.run(a)
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    to = p.add_subparsers(required=True)
+    d, t = to.add_parser("divide"), to.add_parser("train")
+    d.add_argument("data"), d.add_argument("out"), d.set_defaults(run=divide)
+    d.add_argument("--smiles", default="smiles"), d.add_argument("--target", default="y")
+    t.add_argument("data"), t.set_defaults(run=train)
+    for each in d, t:
+        each.add_argument("--seed", type=int, default=0)
+    a = p.parse_args()
+    a.run(a)
+
+
+if __name__ == "__main__":
+    main()

@@ -209,7 +209,7 @@ func sentences(text string) (list []string) {
 // what the evidence compares with. .ci/python runs the line of the Python package.
 func TestInstallLines(t *testing.T) {
 	const root = "../../.."
-	others := []string{"", "matplotlib", "networkx", "chemprop", "molfeat", "--no-cache-dir"}
+	others := []string{"", "matplotlib", "networkx", "chemprop", "molfeat", "scikit-fingerprints", "--no-cache-dir"}
 	lines := regexp.MustCompile("\\b(go|pip) install([^`#\n\"]*)")
 	found := 0
 	err := filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
