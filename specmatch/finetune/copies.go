@@ -56,6 +56,7 @@ func (x *Examples) mergeCopies(ctx context.Context) error {
 				labels = append(labels, x.Records[i].Fields[:len(x.Targets)])
 				dropped[i] = true
 			}
+			x.meanWeight(part)
 			if merged, ok := check.MergeLabels(labels, x.Merge); ok {
 				copy(x.Records[part[0]].Fields, merged)
 				delete(dropped, part[0])
@@ -74,6 +75,7 @@ func (x *Examples) mergeCopies(ctx context.Context) error {
 		x.first[name], _ = slices.BinarySearch(kept, first)
 	}
 	x.Set.Graphs = pick(x.Set.Graphs, kept)
+	x.pickWeights(kept)
 	x.Records = table
 	x.merged = len(dropped)
 	x.copies = nil

@@ -20,6 +20,9 @@ type Data struct {
 	// above Y, -1 where it is below, 0 where it is Y. A prediction beyond a bound has no loss, and
 	// metrics skip bounds.
 	Bounds []int8
+	// Weights are positive weights of the graphs in the losses, in means and frequencies, and in the linear
+	// model; nil for equal ones. Scores of predictions do not have them.
+	Weights []float64
 	// Train, Valid and Test are indices into Graphs; Valid and Test may be empty.
 	Train, Valid, Test []int
 }
@@ -32,6 +35,31 @@ func taskCount(h model.Head) int {
 	return h.Outputs
 }
 
+// weight returns the weight of sample i.
+func (d Data) weight(i int) float64 {
+	if d.Weights == nil {
+		return 1
+	}
+	return d.Weights[i]
+}
+
+// normalised returns the weights, scaled so that their mean over the training set is 1; nil if all are equal.
+func (d Data) normalised() []float64 {
+	isOther := func(w float64) bool { return w != d.Weights[0] }
+	if !slices.ContainsFunc(d.Weights, isOther) {
+		return nil
+	}
+	sum := 0.0
+	for _, i := range d.Train {
+		sum += d.Weights[i]
+	}
+	scaled := make([]float64, len(d.Weights))
+	for i, w := range d.Weights {
+		scaled[i] = w * float64(len(d.Train)) / sum
+	}
+	return scaled
+}
+
 // check returns an error unless the targets suit the head.
 func (d Data) check(h model.Head) error {
 	n := len(d.Graphs)
@@ -42,6 +70,14 @@ func (d Data) check(h model.Head) error {
 	if d.Bounds != nil && (len(d.Bounds) != n*tasks || h.Kind != model.Regression) {
 		return fmt.Errorf("finetune: %d bounds for %d targets of kind %s; want one for each number",
 			len(d.Bounds), n*tasks, h.Kind)
+	}
+	if d.Weights != nil && len(d.Weights) != n {
+		return fmt.Errorf("finetune: %d weights for %d graphs", len(d.Weights), n)
+	}
+	for i, w := range d.Weights {
+		if !(w > 0) || math.IsInf(w, 0) {
+			return fmt.Errorf("finetune: graph %d has the weight %v; want a number above 0", i, w)
+		}
 	}
 	for _, samples := range [][]int{d.Train, d.Valid, d.Test} {
 		for _, i := range samples {
@@ -131,23 +167,28 @@ func (d Data) moments(h model.Head, samples []int) (mean, std []float64) {
 	mean = make([]float64, tasks)
 	std = make([]float64, tasks)
 	for task := range tasks {
-		var places []float64
+		var places, weights []float64
+		total := 0.0
 		for _, i := range samples {
 			if y := d.Y[i*tasks+task]; !math.IsNaN(y) {
 				places = append(places, h.Scale(task).Of(y))
+				weights = append(weights, d.weight(i))
+				total += d.weight(i)
 			}
 		}
+		if total == 0 {
+			total = 1
+		}
 		sum := 0.0
-		for _, v := range places {
-			sum += v
+		for k, v := range places {
+			sum += weights[k] * v
 		}
-		n := float64(max(len(places), 1))
-		mean[task] = sum / n
+		mean[task] = sum / total
 		squares := 0.0
-		for _, v := range places {
-			squares += (v - mean[task]) * (v - mean[task])
+		for k, v := range places {
+			squares += weights[k] * (v - mean[task]) * (v - mean[task])
 		}
-		std[task] = math.Sqrt(squares / n)
+		std[task] = math.Sqrt(squares / total)
 		if std[task] == 0 {
 			std[task] = 1
 		}
@@ -155,8 +196,17 @@ func (d Data) moments(h model.Head, samples []int) (mean, std []float64) {
 	return mean, std
 }
 
+// describe gives a head the moments of the targets in the training set, or their frequencies.
+func (d Data) describe(h *model.Head, balanced bool) {
+	if h.Kind == model.Regression {
+		h.Mean, h.Std = d.moments(*h, d.Train)
+		return
+	}
+	h.Prior = d.prior(*h, balanced)
+}
+
 // balance returns the weights n/(C·n_c) of the C classes c of each task, where the training set has
-// n targets, n_c of them of class c.
+// n targets, n_c of them of class c; with weights, these are sums of weights.
 func (d Data) balance(h model.Head) (weights [][]float64) {
 	tasks := taskCount(h)
 	classes := 2
@@ -168,12 +218,15 @@ func (d Data) balance(h model.Head) (weights [][]float64) {
 		n := 0.0
 		for _, i := range d.Train {
 			if y := d.Y[i*tasks+task]; !math.IsNaN(y) {
-				w[int(y)]++
-				n++
+				w[int(y)] += d.weight(i)
+				n += d.weight(i)
 			}
 		}
 		for c, count := range w {
-			w[c] = n / float64(classes) / max(count, 1)
+			if count == 0 {
+				count = 1
+			}
+			w[c] = n / float64(classes) / count
 		}
 		weights = append(weights, w)
 	}

@@ -79,7 +79,7 @@ func (l *Learner) evaluate(ctx context.Context, parts []*part) (m train.Metrics,
 	}
 
 	y, exact, bounds := l.data.targets(h, samples)
-	m = train.Metrics{"loss": l.meanLoss(outputs, y, bounds)}
+	m = train.Metrics{"loss": l.meanLoss(samples, outputs, y, bounds)}
 	switch h.Kind {
 	case model.Classes:
 		m["accuracy"] = accuracy(outputs, y, h.Outputs)
@@ -104,15 +104,16 @@ func (l *Learner) evaluate(ctx context.Context, parts []*part) (m train.Metrics,
 	return m, nil
 }
 
-// meanLoss returns the mean loss over the targets, as [Learner.loss] defines it, of raw outputs or,
-// for classes, of the logarithms of their probabilities. It is NaN without a target.
-func (l *Learner) meanLoss(outputs, y []float64, bounds []int8) float64 {
+// meanLoss returns the mean loss over the targets of some samples, as [Learner.loss] defines it, of raw outputs
+// or, for classes, of the logarithms of their probabilities. Weights of graphs are weights of this mean. It is
+// NaN without a target.
+func (l *Learner) meanLoss(samples []int, outputs, y []float64, bounds []int8) float64 {
 	h := *l.m.Card.Head
 	sum := 0.0
 	n := 0.0
 	if h.Kind == model.Classes {
 		for i, c := range y {
-			w := l.weight(0, c)
+			w := l.weight(0, c) * l.data.weight(samples[i])
 			sum -= w * outputs[i*h.Outputs+int(c)]
 			n += w
 		}
@@ -120,7 +121,7 @@ func (l *Learner) meanLoss(outputs, y []float64, bounds []int8) float64 {
 	}
 	for i, s := range outputs {
 		task := i % h.Outputs
-		w := l.weight(task, y[i])
+		w := l.weight(task, y[i]) * l.data.weight(samples[i/h.Outputs])
 		switch {
 		case w == 0:
 			continue
@@ -132,9 +133,9 @@ func (l *Learner) meanLoss(outputs, y []float64, bounds []int8) float64 {
 				d = 0
 			}
 			if l.absolute {
-				sum += math.Abs(d)
+				sum += w * math.Abs(d)
 			} else {
-				sum += d * d
+				sum += w * d * d
 			}
 		}
 		n += w

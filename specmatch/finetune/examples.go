@@ -36,6 +36,9 @@ type Task struct {
 	// Valid and Test are files with those sets; the other sets are taken from the first file.
 	// A file without a path is none. The path [NoTest] makes the test set empty.
 	Valid, Test File
+	// Weight is the column with the weights of the records, "" for none; see [Data]. A record of weight 0 is not
+	// used at all. The file of Test needs no such column.
+	Weight string
 	// Bounds accepts targets such as >10 and ≤0.5 as bounds of a number; otherwise they are
 	// refused.
 	Bounds bool
@@ -73,6 +76,7 @@ type Examples struct {
 	Head     model.Head     // for the targets
 	Y        []float64      // as in [Data]; NaN where a target is missing, also a class
 	Bounds   []int8         // as in [Data]
+	Weights  []float64      // as in [Data]
 	Features *graph.Columns // of the graphs; nil for molecules
 
 	path  string
@@ -101,22 +105,13 @@ func Read(ctx context.Context, path string, t Task, o records.Options) (*Example
 		o.SMILES = cmp.Or(o.SMILES, smiles)
 		t.Targets = targets
 	}
-	o.Fields = slices.Clone(t.Targets)
+	var err error
+	o.Fields, err = t.fields()
+	if err != nil {
+		return nil, err
+	}
 	o.Scaffolds = t.byScaffold()
 	o.Identities = true
-	if t.Split != "" && !isSplit(t.Split) {
-		files := slices.DeleteFunc([]string{t.Valid.Path, t.Test.Path}, func(s string) bool {
-			return s == ""
-		})
-		if len(files) > 0 {
-			return nil, fmt.Errorf(
-				"finetune: both the column %s and the files %s split the records",
-				t.Split, strings.Join(files, " and "),
-			)
-		}
-		o.Fields = append(o.Fields, t.Split)
-	}
-
 	table, err := records.ReadAll(ctx, path, o)
 	if err != nil {
 		if strings.HasSuffix(err.Error(), fmt.Sprintf("no column %q", t.Split)) {
@@ -129,6 +124,9 @@ func Read(ctx context.Context, path string, t Task, o records.Options) (*Example
 		Task:     t,
 		Features: o.Columns,
 		path:     path,
+	}
+	if err := x.readWeights(x.Table, path); err != nil {
+		return nil, err
 	}
 	if x.Content == records.Graphs && x.Features == nil {
 		columns, err := x.Set.Columns()
@@ -147,6 +145,27 @@ func Read(ctx context.Context, path string, t Task, o records.Options) (*Example
 		return nil, err
 	}
 	return x, x.readTargets(isTU)
+}
+
+// fields returns the columns to read: the targets, the column that splits the records, and the weights.
+func (t Task) fields() ([]string, error) {
+	fields := slices.Clone(t.Targets)
+	if t.Split != "" && !isSplit(t.Split) {
+		files := slices.DeleteFunc([]string{t.Valid.Path, t.Test.Path}, func(s string) bool {
+			return s == ""
+		})
+		if len(files) > 0 {
+			return nil, fmt.Errorf(
+				"finetune: both the column %s and the files %s split the records",
+				t.Split, strings.Join(files, " and "),
+			)
+		}
+		fields = append(fields, t.Split)
+	}
+	if t.Weight != "" {
+		fields = append(fields, t.Weight)
+	}
+	return fields, nil
 }
 
 // readTargets fills Y, and the kind and the split if they are left to the values. Targets in
@@ -197,10 +216,18 @@ func (x *Examples) readParts(ctx context.Context, o records.Options) error {
 			x.first[part.name] = len(x.Records)
 			continue
 		}
+		if x.Weight != "" && part.name == test {
+			o.Fields = o.Fields[:len(o.Fields)-1]
+		}
 		o.Format = part.file.Format
 		o.Input = part.file.Input
 		t, err := records.ReadAll(ctx, part.file.Path, o)
 		if err != nil {
+			return err
+		}
+		if part.name == test {
+			x.noWeights(len(t.Records))
+		} else if err := x.readWeights(t, part.file.Path); err != nil {
 			return err
 		}
 		x.first[part.name] = len(x.Records)
@@ -265,18 +292,22 @@ func (x *Examples) NewModel(
 		Reads:   x.Set.Reads,
 		Options: map[string]string{"split": x.Split, "dropout": fmt.Sprint(a.Dropout)},
 	}
+	if x.Weight != "" {
+		m.Card.Provenance.Options["weight"] = x.Weight
+	}
 	return m, nil
 }
 
 // Data returns what [New] learns from, for a split of the records.
 func (x *Examples) Data(s dataset.Split) Data {
 	return Data{
-		Graphs: x.Set.Graphs,
-		Y:      x.Y,
-		Bounds: x.Bounds,
-		Train:  s.Train,
-		Valid:  s.Valid,
-		Test:   s.Test,
+		Graphs:  x.Set.Graphs,
+		Y:       x.Y,
+		Bounds:  x.Bounds,
+		Weights: x.Weights,
+		Train:   s.Train,
+		Valid:   s.Valid,
+		Test:    s.Test,
 	}
 }
 

@@ -49,7 +49,7 @@ func (l *Learner) fitForest(ctx context.Context) (*model.Forest, error) {
 		for _, i := range thin(l.data.Train, maxRows) {
 			y = append(y, l.data.numbers(h, i)...)
 		}
-		f.Shift = l.shift(y)
+		f.Shift = l.shift(y, nil)
 	}
 	return f, err
 }

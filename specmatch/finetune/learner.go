@@ -79,6 +79,7 @@ func New(m *model.Trained, d Data, o Options) (l *Learner, err error) {
 	if err := checkFit(m, d, o); err != nil {
 		return nil, err
 	}
+	d.Weights = d.normalised()
 	if o.Batch == 0 {
 		o.Batch = 128
 	}
@@ -89,15 +90,10 @@ func New(m *model.Trained, d Data, o Options) (l *Learner, err error) {
 		o.View = augment.Identity{}
 	}
 
-	// Standardise by the training set.
 	h := m.Card.Head
-	if h.Kind == model.Regression {
-		h.Mean, h.Std = d.moments(*h, d.Train)
-	} else {
-		h.Prior = d.prior(*h, o.Balanced)
-	}
+	d.describe(h, o.Balanced)
 	if m.Beside != nil {
-		m.Beside.Fit(d.Graphs, d.Train)
+		m.Beside.Fit(d.Graphs, d.Train, d.Weights)
 	}
 	note(m, o)
 
@@ -273,7 +269,7 @@ func (l *Learner) weight(task int, y float64) float64 {
 }
 
 // loss returns the mean loss [1×1] over the labels of a batch, weighted with Balanced, and nil if
-// there are none:
+// there are none. A weight of a graph is a factor of its loss, and not of the number of labels:
 //
 //	classes     -ln softmax(s) at the class
 //	binary      ln(1+e^s) - y·s
@@ -295,11 +291,11 @@ func (l *Learner) classLoss(b train.Batch) *autodiff.Var {
 		c := int(l.data.Y[i])
 		w := l.weight(0, l.data.Y[i])
 		classes[k] = c
-		weights[k*outputs+c] = w
+		weights[k*outputs+c] = w * l.data.weight(i)
 		sum += w
 	}
 	s, _ := l.outputs(l.Tape, b.Graphs, b.Samples, nn.Train)
-	if l.weights == nil {
+	if l.weights == nil && l.data.Weights == nil {
 		return nn.CrossEntropy(s, classes)
 	}
 	return s.LogSoftmax().Dot(l.Tape.Matrix(len(b.Samples), outputs, weights)).Scale(-1 / sum)
@@ -316,6 +312,8 @@ func (l *Learner) taskLoss(b train.Batch) *autodiff.Var {
 	for _, i := range b.Samples {
 		for task, y := range l.data.Y[i*h.Outputs : (i+1)*h.Outputs] {
 			w := l.weight(task, y)
+			count += w
+			w *= l.data.weight(i)
 			switch {
 			case w == 0:
 				y = 0
@@ -337,7 +335,6 @@ func (l *Learner) taskLoss(b train.Batch) *autodiff.Var {
 			targets = append(targets, y)
 			above = append(above, upWeight)
 			below = append(below, downWeight)
-			count += w
 		}
 	}
 	if count == 0 {

@@ -171,7 +171,7 @@ func TestRegressionLoss(t *testing.T) {
 	near(t, "loss", *l.lossOf(b), want/n)
 	l.absolute = true
 	near(t, "absolute loss", *l.lossOf(b), absolute/n)
-	near(t, "absolute loss in evaluation", l.meanLoss(scores, all, nil), absolute/n)
+	near(t, "absolute loss in evaluation", l.meanLoss(span(len(scores)), scores, all, nil), absolute/n)
 }
 
 // TestClassLoss compares loss and accuracy of classes with their definitions.
@@ -192,7 +192,7 @@ func TestClassLoss(t *testing.T) {
 	// Three graphs, of which the first is right, the second wrong, and the third
 	// cannot tell the first two classes apart: the lowest counts.
 	logp := []float64{-0.1, -3, -4, -0.5, -0.6, -5, -0.7, -0.7, -6}
-	near(t, "mean loss", l.meanLoss(logp, []float64{0, 1, 0}, nil), (0.1+0.6+0.7)/3)
+	near(t, "mean loss", l.meanLoss(span(3), logp, []float64{0, 1, 0}, nil), (0.1+0.6+0.7)/3)
 	near(t, "accuracy", accuracy(logp, []float64{0, 1, 0}, 3), 200/3.)
 }
 
@@ -365,7 +365,7 @@ func TestWeightedLoss(t *testing.T) {
 		sum, n = sum+w*(math.Log1p(math.Exp(s))-y[k]*s), n+w
 	}
 	near(t, "loss of tasks", *l.lossOf(l.batch(samples...)), sum/n)
-	near(t, "loss of tasks in evaluation", l.meanLoss(scores, y, nil), sum/n)
+	near(t, "loss of tasks in evaluation", l.meanLoss(span(len(scores)), scores, y, nil), sum/n)
 }
 
 // TestBoundLoss compares the loss of bounds with its definition, in training and in evaluation.
@@ -392,10 +392,10 @@ func TestBoundLoss(t *testing.T) {
 		t.Fatal("no prediction is beyond a bound to one side")
 	}
 	near(t, "loss", *l.lossOf(b), sum/10)
-	near(t, "loss in evaluation", l.meanLoss(scores, y, l.data.Bounds[:10]), sum/10)
+	near(t, "loss in evaluation", l.meanLoss(span(len(scores)), scores, y, l.data.Bounds[:10]), sum/10)
 	l.absolute = true
 	near(t, "absolute loss", *l.lossOf(b), absolute/10)
-	near(t, "absolute loss in evaluation", l.meanLoss(scores, y, l.data.Bounds[:10]), absolute/10)
+	near(t, "absolute loss in evaluation", l.meanLoss(span(len(scores)), scores, y, l.data.Bounds[:10]), absolute/10)
 	if exact := l.data.exact(1, 1); exact[0] != 1 || !math.IsNaN(l.data.exact(2, 1)[0]) {
 		t.Error("a bound counts as a target of metrics")
 	}

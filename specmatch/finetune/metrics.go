@@ -125,8 +125,12 @@ func (d Data) Baseline(h model.Head, samples []int) []float64 {
 		return mean
 	}
 	frequencies := make([]float64, h.Outputs)
+	total := 0.0
 	for _, i := range samples {
-		frequencies[int(d.Y[i])] += 1 / float64(len(samples))
+		total += d.weight(i)
+	}
+	for _, i := range samples {
+		frequencies[int(d.Y[i])] += d.weight(i) / total
 	}
 	return frequencies
 }

@@ -197,14 +197,14 @@ func TestShift(t *testing.T) {
 			row[int(class)] = 1
 			y = append(y, row...)
 		}
-		for k, got := range l.shift(y) {
+		for k, got := range l.shift(y, nil) {
 			if math.Abs(got-c.want[k]) > 1e-12 {
 				t.Errorf("%v: class %d: %v, want %v", c.classes, k, got, c.want[k])
 			}
 		}
 	}
 	l.m.Card.Head = &model.Head{Kind: model.Binary, Outputs: 1}
-	if got := l.shift([]float64{1, 0, 0, 0, math.NaN()})[0]; math.Abs(got-math.Log(3)) > 1e-12 {
+	if got := l.shift([]float64{1, 0, 0, 0, math.NaN()}, nil)[0]; math.Abs(got-math.Log(3)) > 1e-12 {
 		t.Errorf("a binary task: %v, want ln 3", got)
 	}
 }

@@ -75,7 +75,7 @@ func (l *Learner) chooseShare(mixture, member, y []float64, bounds []int8, equal
 	least := math.Inf(1)
 	for k := range 11 {
 		share := float64(k) / 10
-		if loss := l.meanLoss(h.Mix(share, mixture, member), y, bounds); loss < least {
+		if loss := l.meanLoss(l.data.Valid, h.Mix(share, mixture, member), y, bounds); loss < least {
 			best = share
 			least = loss
 		}
@@ -101,10 +101,11 @@ func (l *Learner) fitLinear(ctx context.Context, validY []float64, validBounds [
 		}
 		for _, i := range part {
 			d.Y = append(d.Y, l.data.numbers(h, i)...)
+			d.Weights = append(d.Weights, l.data.weight(i))
 			rows = append(rows, len(rows))
 		}
 	}
-	shift := l.shift(d.Y[:len(trained)*h.Outputs])
+	shift := l.shift(d.Y[:len(trained)*h.Outputs], d.Weights)
 	score := func(p, _ []float64) float64 {
 		if d.Kind == probe.Logistic {
 			for i, v := range p {
@@ -112,7 +113,7 @@ func (l *Learner) fitLinear(ctx context.Context, validY []float64, validBounds [
 				p[i] = max(-maxLogit, min(maxLogit, logit)) + shift[i%h.Outputs]
 			}
 		}
-		return -l.meanLoss(h.Mix(1, p, p), validY, validBounds)
+		return -l.meanLoss(l.data.Valid, h.Mix(1, p, p), validY, validBounds)
 	}
 	fit, err := probe.Choose(ctx, d, rows[:len(trained)], rows[len(trained):], score)
 	if err != nil {
@@ -139,10 +140,11 @@ func (l *Learner) fitLinear(ctx context.Context, validY []float64, validBounds [
 
 // shift returns what to add to the log-odds of each output to make its classes equally frequent, if
 // the loss is balanced: the odds of the prior are a factor of the odds. y [n×Outputs] are the
-// targets of the fit.
-func (l *Learner) shift(y []float64) []float64 {
+// targets of the fit, with the weights of its rows; nil for equal ones.
+func (l *Learner) shift(y, weights []float64) []float64 {
 	outputs := l.m.Card.Head.Outputs
 	shift := make([]float64, outputs)
+	rows := Data{Weights: weights}
 	if l.weights == nil {
 		return shift
 	}
@@ -156,9 +158,9 @@ func (l *Learner) shift(y []float64) []float64 {
 		for i := k; i < len(y); i += outputs {
 			switch y[i] {
 			case 1:
-				ones++
+				ones += rows.weight(i / outputs)
 			case 0:
-				zeros++
+				zeros += rows.weight(i / outputs)
 			}
 		}
 		if ones > 0 && zeros > 0 {

@@ -241,3 +241,45 @@ func TestForestMember(t *testing.T) {
 		}
 	}
 }
+
+// TestMixtureWeights: the linear model of graphs with the weight 2 is that of the same graphs twice.
+func TestMixtureWeights(t *testing.T) {
+	for _, kind := range kinds {
+		var predictions [2][]float64
+		head, whole := problem(kind)
+		n := len(whole.Graphs)
+		of := func(i int) []float32 {
+			x := carbons(whole.Graphs[i%n])
+			return []float32{float32(x), float32(x * x), float32(i % n % 7)}
+		}
+		for repeated := range 2 {
+			d := whole
+			d.Graphs = slices.Clone(whole.Graphs)
+			d.Y = slices.Clone(whole.Y)
+			d.Train = slices.Clone(whole.Train)
+			width := len(d.Y) / n
+			if repeated == 0 {
+				d.Weights = slices.Repeat([]float64{1}, n)
+			}
+			for i := range 60 {
+				if repeated == 0 {
+					d.Weights[i] = 2
+					continue
+				}
+				d.Graphs = append(d.Graphs, whole.Graphs[i])
+				d.Y = append(d.Y, whole.Y[i*width:(i+1)*width]...)
+				d.Train = append(d.Train, n+i)
+			}
+			m, l := besides(t, head, d, finetune.Options{Patience: 1}, of)
+			if _, err := l.Fit(t.Context(), train.Options{Epochs: 1}, nil); err != nil {
+				t.Fatal(err)
+			}
+			predictions[repeated], _ = predict(t, m, whole.Graphs, 1)
+		}
+		for i, y := range predictions[0] {
+			if want := predictions[1][i]; math.Abs(y-want) > 2e-3*max(1, math.Abs(want)) {
+				t.Errorf("%s: prediction %d is %v with weights, %v with repeated graphs", kind, i, y, want)
+			}
+		}
+	}
+}

@@ -127,21 +127,32 @@ func signedLog(x float32) float64 {
 
 // Fit sets Mean to the mean of v over some graphs, and Scale to the inverse of its standard
 // deviation, but to at most 1, and to 0 where v is constant. A number that varies less, such as the
-// count of a rare substructure, keeps its size: enlarged, it is what a fit overfits to.
-func (x *Beside) Fit(graphs []*graph.Graph, samples []int) {
+// count of a rare substructure, keeps its size: enlarged, it is what a fit overfits to. weights are those of
+// the graphs; nil for equal ones.
+func (x *Beside) Fit(graphs []*graph.Graph, samples []int, weights []float64) {
 	be := x.Hidden.W.Backend()
 	size := x.Mean.Value.Cols
 	mean := make([]float64, size)
 	squares := make([]float64, size)
+	weight := func(i int) float64 {
+		if weights == nil {
+			return 1
+		}
+		return weights[i]
+	}
+	total := 0.0
+	for _, i := range samples {
+		total += weight(i)
+	}
 	for _, i := range samples {
 		for k, v := range graphs[i].Globals {
-			mean[k] += signedLog(v) / float64(len(samples))
+			mean[k] += weight(i) * signedLog(v) / total
 		}
 	}
 	for _, i := range samples {
 		for k, v := range graphs[i].Globals {
 			d := signedLog(v) - mean[k]
-			squares[k] += d * d / float64(len(samples))
+			squares[k] += weight(i) * d * d / total
 		}
 	}
 	for k, s := range squares {

@@ -36,7 +36,7 @@ func TestBeside(t *testing.T) {
 		graphs = append(graphs, &graph.Graph{Ptr: []int32{0, 1, 2}, Adj: []int32{1, 0}, EdgeLabel: []int32{0, 0},
 			X: graph.Features{Width: 120 * 3, Category: []int32{0, 3}}, Globals: v})
 	}
-	m.Beside.Fit(graphs, []int{0, 1, 2})
+	m.Beside.Fit(graphs, []int{0, 1, 2}, nil)
 
 	forward := func(t *autodiff.Tape) *autodiff.Var {
 		y, _ := m.Beside.Forward(t.Matrix(4, 1, []float64{1, 2, 3, 4}), graphs, nn.Train)

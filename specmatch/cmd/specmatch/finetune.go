@@ -128,6 +128,9 @@ func (x *tuning) registerTask(f *cli.FlagSet) {
 	cli.Var(f, &x.Kind, "kind", setting.OneOf(kinds...),
 		"`kind` of the targets: classes (one target, any texts), binary (0, 1 or empty), regression\n"+
 			"(numbers or empty); auto takes 0 and 1 as binary, numbers as regression, other values as classes")
+	cli.Var(f, &x.Weight, "weight", setting.Text,
+		"`column` with the weights of the records in the loss and in the linear model; a record of weight 0 is\n"+
+			"not used. Metrics and the forest have no weights")
 	f.BoolVar(&x.Balanced, "balanced", false,
 		"weigh the loss so that all classes count alike, however rare")
 	cli.Var(f, &x.Target, "target-scale", parseTargetScale,
@@ -365,7 +368,7 @@ func (x *tuning) onlyTarget(ctx context.Context, stderr io.Writer) ([]string, er
 	columns := x.input.peek(ctx, records.Options{}, func(*records.Record) bool { return true }).Unused
 	columns = slices.DeleteFunc(columns, func(name string) bool {
 		lower := strings.ToLower(name)
-		return name == x.ID || lower == "id" || lower == "name" || strings.HasSuffix(lower, "_id")
+		return name == x.ID || name == x.Weight || lower == "id" || lower == "name" || strings.HasSuffix(lower, "_id")
 	})
 	switch len(columns) {
 	case 0:

@@ -14,8 +14,9 @@ type problem struct {
 	x         *matrix
 	axes      *axes
 	y         []float64 // [n×tasks]; standardised for Squares
+	weights   []float64 // [n], of the rows
 	tasks     int
-	targets   []float64 // number of targets of each task
+	targets   []float64 // sum of the weights of each task's targets
 	mean, std []float64 // of the targets of each task
 }
 
@@ -31,17 +32,20 @@ func (d *Data) problem(rows []int) *problem {
 	p.targets = make([]float64, d.Tasks)
 	p.mean = make([]float64, d.Tasks)
 	p.std = make([]float64, d.Tasks)
-	eachTarget := func(f func(t int, y *float64)) {
+	for _, i := range rows {
+		p.weights = append(p.weights, d.weight(i))
+	}
+	eachTarget := func(f func(t int, w float64, y *float64)) {
 		for k := range p.y {
 			if !math.IsNaN(p.y[k]) {
-				f(k%d.Tasks, &p.y[k])
+				f(k%d.Tasks, p.weights[k/d.Tasks], &p.y[k])
 			}
 		}
 	}
-	eachTarget(func(t int, _ *float64) { p.targets[t]++ })
-	eachTarget(func(t int, y *float64) { p.mean[t] += *y / p.targets[t] })
-	eachTarget(func(t int, y *float64) {
-		p.std[t] += (*y - p.mean[t]) * (*y - p.mean[t]) / p.targets[t]
+	eachTarget(func(t int, w float64, _ *float64) { p.targets[t] += w })
+	eachTarget(func(t int, w float64, y *float64) { p.mean[t] += w * *y / p.targets[t] })
+	eachTarget(func(t int, w float64, y *float64) {
+		p.std[t] += w * (*y - p.mean[t]) * (*y - p.mean[t]) / p.targets[t]
 	})
 	for t, v := range p.std {
 		p.std[t] = math.Sqrt(v)
@@ -50,7 +54,7 @@ func (d *Data) problem(rows []int) *problem {
 		}
 	}
 	if d.Kind == Squares {
-		eachTarget(func(t int, y *float64) { *y = (*y - p.mean[t]) / p.std[t] })
+		eachTarget(func(t int, _ float64, y *float64) { *y = (*y - p.mean[t]) / p.std[t] })
 	}
 	return p
 }
@@ -234,6 +238,8 @@ func (p *problem) evaluate(active []*descent, strength float64) (losses []float6
 					continue
 				}
 				loss, slope := p.kind.loss(float64(block[i*a+k])+d.tried[dim], y)
+				loss *= p.weights[lo+i]
+				slope *= p.weights[lo+i]
 				losses[k] += loss / p.targets[d.task]
 				gradients[k][dim] += slope / p.targets[d.task]
 				block[i*a+k] = float32(slope / p.targets[d.task])

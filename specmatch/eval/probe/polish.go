@@ -39,6 +39,8 @@ type exact struct {
 	x        *mat.Dense    // [n×dim]
 	kernel   *mat.SymDense // x·xᵀ
 	y        []float64
+	weights  []float64 // of the rows
+	total    float64   // sum of the weights
 }
 
 func (p *problem) newExact(task int, strength float64) *exact {
@@ -50,6 +52,8 @@ func (p *problem) newExact(task int, strength float64) *exact {
 			continue
 		}
 		e.y = append(e.y, y)
+		e.weights = append(e.weights, p.weights[i])
+		e.total += p.weights[i]
 		row := make([]float64, p.x.dim)
 		p.x.each(i, func(column int, v float32) { row[column] = float64(v) })
 		values = append(values, row...)
@@ -68,9 +72,10 @@ func (e *exact) lossOf(w []float64) (loss float64, g []float64) {
 	slopes := mat.NewVecDense(n, nil)
 	for i, y := range e.y {
 		l, slope := e.kind.loss(outputs.AtVec(i)+w[dim], y)
-		loss += l / float64(n)
-		slopes.SetVec(i, slope/float64(n))
-		g[dim] += slope / float64(n)
+		weight := e.weights[i]
+		loss += weight * l / e.total
+		slopes.SetVec(i, weight*slope/e.total)
+		g[dim] += weight * slope / e.total
 	}
 	gradient := mat.NewVecDense(dim, g[:dim])
 	gradient.MulVec(e.x.T(), slopes)
@@ -83,6 +88,8 @@ func (e *exact) lossOf(w []float64) (loss float64, g []float64) {
 // s and curvatures c of the losses at the outputs o, it is
 //
 //	(K + λn·diag(1/c))·a + b = o - s/c,  Σ a = 0
+//
+// With weights v of the rows, n is their sum, and λn/c is λn/(v·c).
 func (e *exact) minimise() []float64 {
 	n, dim := e.x.Dims()
 	e.kernel = mat.NewSymDense(n, nil)
@@ -133,7 +140,7 @@ func (e *exact) lossOfRows(a *mat.VecDense, b float64) (loss float64, outputs []
 	for i, y := range e.y {
 		outputs[i] = o.AtVec(i) + b
 		l, _ := e.kind.loss(outputs[i], y)
-		loss += l / float64(n)
+		loss += e.weights[i] * l / e.total
 	}
 	return loss, outputs
 }
@@ -152,7 +159,8 @@ func (e *exact) newton(outputs []float64) (a *mat.VecDense, b float64, ok bool) 
 		if e.kind == Logistic {
 			curvature = max(flat, (slope+y)*(1-slope-y)) // σ·(1-σ)
 		}
-		system.SetSym(i, i, system.At(i, i)+e.strength*float64(n)/curvature)
+		ridge := e.strength * e.total / (e.weights[i] * curvature)
+		system.SetSym(i, i, system.At(i, i)+ridge)
 		z.SetVec(i, outputs[i]-slope/curvature)
 		ones.SetVec(i, 1)
 	}

@@ -17,7 +17,10 @@ func TestMinimise(t *testing.T) {
 		const n, dim = 12, 15
 		e := &exact{kind: Logistic, strength: 1e-3, x: mat.NewDense(n, dim, nil)}
 		for i := range n {
+			weight := float64(1 + i*k%3)
 			e.y = append(e.y, float64(rng.IntN(2)))
+			e.weights = append(e.weights, weight)
+			e.total += weight
 			size := math.Exp(3 * rng.NormFloat64())
 			for j := range dim {
 				e.x.Set(i, j, size*(rng.NormFloat64()+1))

@@ -30,6 +30,16 @@ type Data struct {
 	Y     []float64 // [N×Tasks], row-major; NaN is no target
 	Tasks int
 	Kind  Kind
+	// Weights [N] of the rows in the mean loss, positive; nil for equal ones.
+	Weights []float64
+}
+
+// weight returns the weight of a row.
+func (d *Data) weight(row int) float64 {
+	if d.Weights == nil {
+		return 1
+	}
+	return d.Weights[row]
 }
 
 func (d *Data) check() error {
@@ -38,6 +48,8 @@ func (d *Data) check() error {
 		len(d.X)/d.Dim != len(d.Y)/d.Tasks:
 		return fmt.Errorf("probe: %d numbers in vectors of %d, and %d targets of %d tasks",
 			len(d.X), d.Dim, len(d.Y), d.Tasks)
+	case d.Weights != nil && len(d.Weights) != len(d.X)/d.Dim:
+		return fmt.Errorf("probe: %d weights of %d rows", len(d.Weights), len(d.X)/d.Dim)
 	case d.Kind == Logistic:
 		for i, y := range d.Y {
 			if y != 0 && y != 1 && !math.IsNaN(y) {

@@ -87,6 +87,38 @@ func TestAgainstScikitLearn(t *testing.T) {
 	}
 }
 
+// TestWeights: a row with the weight 2 counts as two rows, in a descent and in the exact minimum of few rows.
+func TestWeights(t *testing.T) {
+	x, target, answer := wave()
+	for _, n := range []int{dim - 2, rows} {
+		for kind, y := range map[probe.Kind][]float64{probe.Squares: target, probe.Logistic: answer} {
+			weighted := probe.Data{X: x, Dim: dim, Y: y, Tasks: 1, Kind: kind}
+			fitted := numbers(n)
+			for i := range rows {
+				weighted.Weights = append(weighted.Weights, float64(1+i%2))
+			}
+			for i := 1; i < n; i += 2 {
+				fitted = append(fitted, i)
+			}
+			a, err := probe.Fit(t.Context(), weighted, numbers(n), 1e-3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			weighted.Weights = nil
+			b, err := probe.Fit(t.Context(), weighted, fitted, 1e-3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, want := a.Predict(x), b.Predict(x)
+			for i := range got {
+				if math.Abs(got[i]-want[i]) > 2e-3 {
+					t.Errorf("kind %d, %d rows: row %d: %v with weights, %v with repeated rows", kind, n, i, got[i], want[i])
+				}
+			}
+		}
+	}
+}
+
 // TestSparse: vectors that are mostly zeros, which are fitted without them, give what the others alone give.
 func TestSparse(t *testing.T) {
 	x, _, answer := wave()

@@ -299,6 +299,22 @@ def test_trust():
     assert sets.shape == (120, 2) and sets.any()
 
 
+def test_sample_weight():
+    y, junk = CARBONS[:60], ["O" * n + "C" for n in range(1, 7)]
+    plain = Regressor(epochs=2, **TINY).fit(SMILES[:60], y)
+    with_junk = Regressor(epochs=2, **TINY).fit(SMILES[:60] + junk, [*y, *[1e4] * 6], sample_weight=[3] * 60 + [0] * 6)
+    np.testing.assert_array_equal(with_junk.predict(SMILES), plain.predict(SMILES))
+    np.testing.assert_allclose(with_junk.prior_, plain.prior_)
+    weighted = Regressor(epochs=2, **TINY).fit(SMILES[:60], y, sample_weight=1 + y)
+    assert (weighted.predict(SMILES) != plain.predict(SMILES)).any() and weighted.prior_ > plain.prior_
+    chance = np.arange(60) % 2  # nothing to learn but the frequencies
+    many = Classifier(epochs=2, **TINY).fit(SMILES[:60], chance, sample_weight=np.where(chance, 9.0, 1.0))
+    assert many.predict_proba(SMILES)[:, 1].mean() > 0.55 and many.prior_.tolist() == [0.1, 0.9]
+    for bad in ([1] * 59, [-1] + [1] * 59, [np.nan] * 60, [0] * 60):
+        with pytest.raises(ValueError, match="sample_weight"):
+            Regressor(**TINY).fit(SMILES[:60], y, sample_weight=bad)
+
+
 def test_settings_after_load(tmp_path):
     path = str(tmp_path / "m.safetensors")
     Regressor(epochs=1, **TINY).fit(SMILES, CARBONS).save(path)

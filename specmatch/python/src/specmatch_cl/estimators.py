@@ -42,6 +42,17 @@ def seed_of(random_state: tool.Seed) -> int | None:
         return int(random_state.integers(2**31 - 1))
     return random_state
 
+def checked(sample_weight: Any, count: int) -> NDArray[np.float64] | None:
+    """The weights of the records, None for equal ones."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (count,):
+        raise ValueError(f"sample_weight has the shape {weights.shape}; want one weight for each of {count} records")
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
+        raise ValueError("sample_weight has a weight that is no number of at least 0, or only zeros")
+    return weights
+
 def numbers(path: Path) -> list[dict[str, list[float]]]:
     """The columns of numbers of a table metrics.csv, for each of its units."""
     units: dict[str, list[dict[str, str]]] = {}
@@ -257,11 +268,15 @@ class Predictor(parameters.Predictor, Base):
     prior_: NDArray[np.float64]
     _choices = ("error", "nan", "drop", "prior")
 
-    def _fit(self, X: Any, targets: list[list[str]]) -> Self:
+    def _fit(self, X: Any, targets: list[list[str]], weights: NDArray[np.float64] | None) -> Self:
         data = list(records.listed(X))
         check_consistent_length(data, targets[0])
-        names = ",".join(f"y{k}" for k in range(len(targets)))
-        self.models_ = self._train("finetune", data, targets, kind=self.kind, target=names,
+        names = [f"y{k}" for k in range(len(targets))]
+        columns, weight = targets, None
+        if weights is not None:
+            weight = f"y{len(targets)}"
+            columns = [*targets, [repr(float(w)) for w in weights]]
+        self.models_ = self._train("finetune", data, columns, kind=self.kind, target=",".join(names), weight=weight,
                                    seeds=self.n_estimators, first_seed=seed_of(self.random_state))
         return self
 
@@ -406,7 +421,7 @@ class Regressor(RegressorMixin, Predictor):
     """
     kind = "regression"
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fits n_estimators models.
 
         Parameters
@@ -415,6 +430,8 @@ class Regressor(RegressorMixin, Predictor):
             Records.
         y : array-like of float
             Targets [records] or [records×targets]; NaN is not known.
+        sample_weight : array-like of float, optional
+            Weights [records] in the loss and in the linear model, at least 0. A record of weight 0 is not used.
 
         Returns
         -------
@@ -423,8 +440,11 @@ class Regressor(RegressorMixin, Predictor):
         """
         values = np.asarray(y, dtype=np.float64)
         table = values.reshape(len(values), -1)
-        self.prior_ = np.array([column[~np.isnan(column)].mean() for column in table.T])
-        return self._fit(X, [["" if np.isnan(v) else repr(float(v)) for v in column] for column in table.T])
+        weights = checked(sample_weight, len(table))
+        known = ~np.isnan(table)
+        counted = known if weights is None else known * weights[:, np.newaxis]
+        self.prior_ = (np.where(known, table, 0.0) * counted).sum(axis=0) / counted.sum(axis=0)
+        return self._fit(X, [["" if np.isnan(v) else repr(float(v)) for v in column] for column in table.T], weights)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predicts the targets.
@@ -475,7 +495,7 @@ class Classifier(ClassifierMixin, Predictor):
     """
     kind = "classes"
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fits n_estimators models.
 
         Parameters
@@ -484,6 +504,8 @@ class Classifier(ClassifierMixin, Predictor):
             Records.
         y : array-like
             Classes [records], of any kind that can be sorted.
+        sample_weight : array-like of float, optional
+            Weights [records] in the loss and in the linear model, at least 0. A record of weight 0 is not used.
 
         Returns
         -------
@@ -491,9 +513,11 @@ class Classifier(ClassifierMixin, Predictor):
             Itself.
         """
         self.classes_, index = np.unique(np.asarray(y), return_inverse=True)
-        self.prior_ = np.bincount(index) / max(len(index), 1)
+        weights = checked(sample_weight, len(index))
+        counts = np.bincount(index, weights, len(self.classes_))
+        self.prior_ = counts / max(counts.sum(), np.finfo(float).tiny)
         texts = [str(c) for c in self.classes_]
-        self._fit(X, [[texts[i] for i in index]])
+        self._fit(X, [[texts[i] for i in index]], weights)
         if gaps := set(texts) - set(self._head()["class_values"]):
             raise ValueError(f"classes of these names are read as gaps: {sorted(gaps)}")
         return self
