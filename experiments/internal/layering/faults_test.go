@@ -89,7 +89,7 @@ var faults = []struct{ fault, tests string }{
 	{"rows of metrics.csv in the order in which seeds end", "specmatch/run TestMetricsAreInOrder"},
 	{"a sweep replaces its own input", "specmatch/cmd/specmatch TestMistakes"},
 	{"an explanation of a fraction of the model", "specmatch/apply TestExplainFeatures, gnn/molecule TestWithout"},
-	{"drawings with malformed rings, O for OH and no wedges", "gnn/molecule/depict TestDrawings, gnn/molecule/depict TestSVG, gnn/molecule/depict TestConventions"},
+	{"drawings with malformed rings, O for OH and no wedges", "gnn/molecule/depict TestConfigured, gnn/molecule/depict TestDrawings, gnn/molecule/depict TestSVG, gnn/molecule/depict TestConventions"},
 	{"intervals, distances and explanations of one model only", "specmatch/cmd/specmatch TestSureOfSeveral"},
 	{"salts, metals and polymers that are usual by their distance", "specmatch/domain TestIndex, specmatch/cmd/specmatch TestDomain"},
 	{"labels of one molecule that contradict each other", "specmatch/finetune TestReplicates, specmatch/check TestFindings"},

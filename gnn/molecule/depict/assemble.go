@@ -270,7 +270,7 @@ func spread(start, width float64, count, first int) []float64 {
 	return directions
 }
 
-// intoGap returns directions within the widest gap between bonds, outside of rings if there is such a gap.
+// intoGap returns directions within the widest gap between bonds, outside of small rings if there is such a gap.
 func (g *grower) intoGap(atom int, taken []float64, count int) []float64 {
 	slices.Sort(taken)
 	best := -1.0
@@ -280,10 +280,7 @@ func (g *grower) intoGap(atom int, taken []float64, count int) []float64 {
 		if gap == 0 {
 			continue
 		}
-		score := gap
-		if g.isInRing(atom, g.place[atom]+heading(a+gap/2)*0.3) {
-			score -= 10
-		}
+		score := gap - g.ringPrice(atom, g.place[atom]+heading(a+gap/2)*0.3)
 		if best == -1.0 || score > best+1e-6 {
 			best = score
 			start = a
@@ -293,8 +290,9 @@ func (g *grower) intoGap(atom int, taken []float64, count int) []float64 {
 	return spread(start, width, count, 1)
 }
 
-// isInRing reports whether a point is inside of a ring of an atom.
-func (g *grower) isInRing(atom int, p point) bool {
+// ringPrice returns what it costs a bond to lead into a ring of an atom, where a point is. It is 0 outside of rings.
+// A large ring that turns inwards at the atom has more room inside.
+func (g *grower) ringPrice(atom int, p point) (price float64) {
 	for _, b := range g.blocksOf[atom] {
 		for _, ring := range b.rings {
 			if !slices.Contains(ring, atom) {
@@ -304,12 +302,16 @@ func (g *grower) isInRing(atom int, p point) bool {
 			for k, i := range ring {
 				corners[k] = g.place[i]
 			}
-			if isInside(p, corners) {
-				return true
+			if !isInside(p, corners) {
+				continue
 			}
+			if len(ring) < 8 {
+				return 10
+			}
+			price = 1
 		}
 	}
-	return false
+	return price
 }
 
 // side returns 1 if a chain turns to the left at an atom, and -1 if to the right: it goes on in zigzag or, next
