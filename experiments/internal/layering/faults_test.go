@@ -88,6 +88,7 @@ var faults = []struct{ fault, tests string }{
 	{"status 0 although output is lost", "specmatch/cli TestLostOutput"},
 	{"rows of metrics.csv in the order in which seeds end", "specmatch/run TestMetricsAreInOrder"},
 	{"a sweep replaces its own input", "specmatch/cmd/specmatch TestMistakes"},
+	{"a spelling changes what is predicted of stereocentres", "gnn/molecule TestSpellingIsNotSeen, gnn/molecule TestSpellingOfGolden"},
 	{"an explanation of a fraction of the model", "specmatch/apply TestExplainFeatures, gnn/molecule TestWithout"},
 	{"drawings with malformed rings, O for OH and no wedges", "gnn/molecule/depict TestConfigured, gnn/molecule/depict TestDrawings, gnn/molecule/depict TestSVG, gnn/molecule/depict TestConventions"},
 	{"intervals, distances and explanations of one model only", "specmatch/cmd/specmatch TestSureOfSeveral"},
