@@ -65,7 +65,7 @@ func TestGraphML(t *testing.T) {
 		if d := cmp.Diff(want.Set.Graphs, got.Set.Graphs); d != "" || got.Records[0].ID != "a" || got.Records[0].Fields[0] != "1.5" || got.Records[1].ID != "b" {
 			t.Errorf("%s: %+v, %s", name, got.Records[0], d)
 		}
-		if r := got.Reading.String(); r != "2 graphs; id name; beside them y; labels of nodes label; attributes of nodes attribute_q; not used d4" {
+		if r := got.Reading.String(); r != "2 graphs; id name; also read y; labels of nodes label; attributes of nodes attribute_q; not used d4" {
 			t.Error(r)
 		}
 	}

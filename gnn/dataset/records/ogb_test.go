@@ -47,7 +47,7 @@ func TestOGB(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := table.Reading.String(); r != "3 graphs; beside them y1, y2, split; attributes of nodes node-feat; not used edge-feat" {
+	if r := table.Reading.String(); r != "3 graphs; also read y1, y2, split; attributes of nodes node-feat; not used edge-feat" {
 		t.Error(r)
 	}
 	var fields [][]string

@@ -39,14 +39,14 @@ type Reading struct {
 func (r Reading) String() string {
 	parts := []string{fmt.Sprintf("%d %s", r.Records, r.Content)}
 	if r.Rejected > 0 {
-		parts[0] += fmt.Sprintf(", of which %d are left out", r.Rejected)
+		parts[0] += fmt.Sprintf(", of which %d are skipped", r.Rejected)
 	}
 	add := func(role string, names ...string) {
 		parts = appendRole(parts, role, names...)
 	}
 	add("SMILES", r.SMILES)
 	add("id", r.ID)
-	add("beside them", r.Fields...)
+	add("also read", r.Fields...)
 	if features := r.Features(); features != "" {
 		parts = append(parts, features)
 	}

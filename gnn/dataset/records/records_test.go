@@ -204,9 +204,9 @@ func TestReading(t *testing.T) {
 		width            int
 		o                Options
 	}{
-		{"e.csv", header + rows, "1 graphs; id graph; beside them class; labels of nodes label; attributes of nodes attribute_q; not used y, note, \uFFFD[1m", 2, Options{Fields: []string{"class"}}},
+		{"e.csv", header + rows, "1 graphs; id graph; also read class; labels of nodes label; attributes of nodes attribute_q; not used y, note, \uFFFD[1m", 2, Options{Fields: []string{"class"}}},
 		{"e.csv", header + rows, "1 graphs; id graph; labels of nodes label; attributes of nodes y, attribute_q; not used class, note, \uFFFD[1m", 3, Options{Attributes: []string{"y", "attribute_q"}}},
-		{"g.jsonl", `{"edges":[],"labels":[1],"name":"a","note":1}` + "\n{}\n", "2 graphs, of which 1 are left out; beside them name; labels of nodes labels; not used note", 1, Options{Fields: []string{"name"}}},
+		{"g.jsonl", `{"edges":[],"labels":[1],"name":"a","note":1}` + "\n{}\n", "2 graphs, of which 1 are skipped; also read name; labels of nodes labels; not used note", 1, Options{Fields: []string{"name"}}},
 		{"m.csv", "name,Smiles,y\na,C,1\n", "1 molecules; SMILES Smiles; id name; not used y", 360, Options{ID: "name"}},
 	} {
 		path := filepath.Join(t.TempDir(), c.file)
@@ -290,7 +290,7 @@ func TestReadTargets(t *testing.T) {
 	if want := []string{`1 1 1 ["0.1" "4"] 2×1 1`, `2 2 2 [] :2: the graph has no nodes`, `3 3 3 ["-300000" "6"] 1×1 0`}; err != nil || !cmp.Equal(got, want) {
 		t.Errorf("%q, %v", got, err)
 	}
-	if want := "3 graphs, of which 1 are left out; beside them attribute, class1; no features of nodes; not used class2"; reading.String() != want {
+	if want := "3 graphs, of which 1 are skipped; also read attribute, class1; no features of nodes; not used class2"; reading.String() != want {
 		t.Errorf("%s", reading)
 	}
 	if _, err := readAll(t, dir, Options{Fields: []string{"class"}}); err == nil || !strings.HasSuffix(err.Error(), `has no "class"; it has attribute, class1, class2`) {

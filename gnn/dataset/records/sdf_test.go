@@ -114,7 +114,7 @@ M  END
 		if table.Records[0].Identity != table.Records[2].Identity || table.Records[0].Identity == table.Records[1].Identity {
 			t.Error("identities are not those of the molecules")
 		}
-		got, want := table.Reading.String(), "8 molecules, of which 5 are left out; id _Name; beside them y, two words, none"
+		got, want := table.Reading.String(), "8 molecules, of which 5 are skipped; id _Name; also read y, two words, none"
 		if got != want {
 			t.Errorf("reading %q, want %q", got, want)
 		}

@@ -56,7 +56,7 @@ func TestDroppedEdges(t *testing.T) {
 		`{"nodes":3,"edges":[[0,1],[1,2],[0,0]]}`:                                  "1 graphs; no features of nodes; 1 self-loops dropped",
 		`{"nodes":3,"edges":[[0,1],[1,0],[1,2],[2,1]]}`:                            "1 graphs; no features of nodes",
 		`{"nodes":3,"edges":[[0,1],[1,0],[1,2]]}`:                                  "1 graphs; no features of nodes",
-		`{"nodes":3,"edges":[[0,1],[0,1],[1,0],[2,2],[2,2]]}` + "\n" + `{"a":1}`:   "2 graphs, of which 1 are left out; no features of nodes; 2 self-loops and 1 repeated edges dropped",
+		`{"nodes":3,"edges":[[0,1],[0,1],[1,0],[2,2],[2,2]]}` + "\n" + `{"a":1}`:   "2 graphs, of which 1 are skipped; no features of nodes; 2 self-loops and 1 repeated edges dropped",
 		`{"nodes":3,"edges":[[0,1],[1,0],[0,1]],"directed":true}`:                  "1 graphs; no features of nodes; 1 repeated edges dropped",
 		`{"nodes":3,"edges":[[0,1]]}` + "\n" + `{"nodes":2,"edges":[[1,1],[0,1]]}`: "2 graphs; no features of nodes; 1 self-loops dropped",
 	} {
@@ -173,7 +173,7 @@ func TestNeo4j(t *testing.T) {
 func TestHuggingFace(t *testing.T) {
 	const text = `{"edge_index":[[0,1,1,2],[1,0,2,1]],"edge_attr":[[1],[1],[2],[2]],"y":[[1]],"num_nodes":3,"node_feat":[[5,0],[6,0],[7,1]]}`
 	table := readText(t, "g.jsonl", text, Options{Fields: []string{"y"}, Ignore: []string{"edge_attr"}})
-	if r := table.Reading.String(); r != "1 graphs; beside them y; attributes of nodes attributes; not used edge_attr" {
+	if r := table.Reading.String(); r != "1 graphs; also read y; attributes of nodes attributes; not used edge_attr" {
 		t.Error(r)
 	}
 	g := table.Set.Graphs[0]
