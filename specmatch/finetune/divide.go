@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/specmatch/specmatch/gnn/dataset"
@@ -22,10 +23,12 @@ const (
 	// StratifiedScaffold deals out scaffolds, in an order that the seed decides, so that every
 	// part comes as near to its share of each class as whole scaffolds allow.
 	StratifiedScaffold = "stratified-scaffold"
+	// Cluster deals out clusters of similar molecules in the same way.
+	Cluster = "cluster"
 )
 
 // splits are the names that are not of columns.
-var splits = []string{Random, Stratified, Scaffold, StratifiedScaffold}
+var splits = []string{Random, Stratified, Scaffold, StratifiedScaffold, Cluster}
 
 // isSplit reports whether a name is that of a split, and not of a column.
 func isSplit(name string) bool { return slices.Contains(splits, name) }
@@ -99,7 +102,7 @@ func (x *Examples) Divide(seed uint64) (s dataset.Split, err error) {
 		if err != nil {
 			return s, err
 		}
-	case StratifiedScaffold:
+	case StratifiedScaffold, Cluster:
 		parts := x.deal(labelled, []float64{0.8, 0.1, 0.1}, rng)
 		s = dataset.Split{Train: parts[0], Valid: parts[1], Test: parts[2]}
 		return s, x.checkParts(&s)
@@ -224,19 +227,28 @@ type group struct {
 	share   float64         // the largest share of an answer or of the records
 }
 
+// groupKey returns what the records of a group have in common: their scaffold or cluster. shared is false if each
+// record is a group.
+func (x *Examples) groupKey(i int) (key string, shared bool) {
+	if x.clusters != nil {
+		return strconv.Itoa(x.clusters[i]), true
+	}
+	return x.Records[i].Scaffold, x.byScaffold()
+}
+
 // groups returns the groups of some records, and the number of each answer in all. The records are
 // in an order that rng decides.
 func (x *Examples) groups(labelled []int, rng *rand.Rand) (groups []*group, total []float64) {
 	number := map[answer]int{}
-	byScaffold := map[string]*group{}
+	byKey := map[string]*group{}
 	total = []float64{0}
 	for _, k := range dataset.Permutation(nil, len(labelled), rng) {
-		r := x.Records[labelled[k]]
-		g := byScaffold[r.Scaffold]
-		if g == nil || !x.byScaffold() {
+		key, shared := x.groupKey(labelled[k])
+		g := byKey[key]
+		if g == nil || !shared {
 			g = &group{count: map[int]float64{}}
 			groups = append(groups, g)
-			byScaffold[r.Scaffold] = g
+			byKey[key] = g
 		}
 		answers := []int{0}
 		for _, a := range x.answers(labelled[k]) {

@@ -30,7 +30,7 @@ type Task struct {
 	// Regression, others Classes, and so is a class in TUDataset's format. A missing value is
 	// empty, or what pandas takes for one, such as NA, null or #N/A.
 	Kind model.Kind
-	// Split is [Random], [Stratified], [Scaffold], [StratifiedScaffold], or the column with
+	// Split is [Random], [Stratified], [Scaffold], [StratifiedScaffold], [Cluster], or the column with
 	// train, valid or test; "" is Random for regression and Stratified otherwise.
 	Split string
 	// Valid and Test are files with those sets; the other sets are taken from the first file.
@@ -83,6 +83,7 @@ type Examples struct {
 	first map[string]int // position in Records of the first record of each part's own file
 
 	decided  map[int]bool // tasks whose scale [Examples.ChooseScales] decided
+	clusters []int        // each record's cluster, if they are split by it
 	merged   int          // records that others stand for, or that were dropped
 	copies   [][]int      // records of equal molecules or graphs, each group with two members or more
 	copiesOf []int        // each record's position in copies; -1 if it has no copy
@@ -143,6 +144,11 @@ func Read(ctx context.Context, path string, t Task, o records.Options) (*Example
 	}
 	if err := x.mergeCopies(ctx); err != nil {
 		return nil, err
+	}
+	if x.Split == Cluster && x.Content == records.Molecules {
+		if err := x.findClusters(ctx); err != nil {
+			return nil, err
+		}
 	}
 	return x, x.readTargets(isTU)
 }

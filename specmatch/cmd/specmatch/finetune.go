@@ -152,9 +152,9 @@ func (x *tuning) registerTask(f *cli.FlagSet) {
 func (x *tuning) registerSplits(f *cli.FlagSet) {
 	cli.Var(f, &x.Split, "split", setting.Text,
 		"`split` of the records: random, stratified (every class in each part), scaffold (as in the\n"+
-			"literature) or stratified-scaffold, into 80, 10 and 10 %, or a column with train, valid or test\n"+
-			"(if it has no valid or no test, a ninth of train is that part); auto is random for regression and\n"+
-			"stratified otherwise")
+			"literature), stratified-scaffold or cluster (whole clusters of similar molecules in a part), into\n"+
+			"80, 10 and 10 %, or a column with train, valid or test (if it has no valid or no test, a ninth of\n"+
+			"train is that part); auto is random for regression and stratified otherwise")
 	cli.Var(f, &x.Folds, "folds", setting.Int(0),
 		"`number` of folds for cross-validation, divided by -split: each is the test set once, and an\n"+
 			"eighth of the other records validates; 0 is one split for each seed")
@@ -353,8 +353,8 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 	if err := x.checkFeatures(x.flags, x.examples.Table); err != nil {
 		return err
 	}
-	scaffolds := x.Split == finetune.Scaffold || x.Split == finetune.StratifiedScaffold
-	if scaffolds && x.examples.Content != records.Molecules {
+	byStructure := []string{finetune.Scaffold, finetune.StratifiedScaffold, finetune.Cluster}
+	if slices.Contains(byStructure, x.Split) && x.examples.Content != records.Molecules {
 		return cli.Usagef("-split %s is for molecules, and %s has %s", x.Split, x.In, x.examples.Content)
 	}
 	return nil
