@@ -13,6 +13,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/molecule/depict"
 	"github.com/specmatch/specmatch/specmatch/apply"
+	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/report"
 	"github.com/specmatch/specmatch/specmatch/report/plot"
 )
@@ -58,8 +59,39 @@ type explained struct {
 // errFull stops the explanations for a page that is full.
 var errFull = errors.New("the page is full")
 
+// intervals returns what a page says of the interval of a predicted number, in the unit of the target. Without a
+// level, and for other kinds of target, it says nothing.
+func intervals(level float64, models []*model.Trained) func(column string, value float64) (string, error) {
+	head := models[0].Card.Head
+	var calibrations []*model.Calibration
+	for _, m := range models {
+		calibrations = append(calibrations, m.Card.Calibration)
+	}
+	return func(column string, value float64) (string, error) {
+		task := slices.Index(head.Tasks, column)
+		if level == 0 || head.Kind != model.Regression || task < 0 {
+			return "", nil
+		}
+		predicted := make([]float64, head.Outputs)
+		for t := range predicted {
+			predicted[t] = value // what the others are does not matter
+		}
+		_, ends, err := head.Sets(level, predicted, calibrations...)
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf(", %g %%: %.4g to %.4g", 100*level, ends[2*task], ends[2*task+1]), nil
+	}
+}
+
 // writeExplained writes a page with a drawing for each prediction of a job.
-func writeExplained(ctx context.Context, w io.Writer, job *apply.Job, explainers []*apply.Explainer) error {
+func writeExplained(
+	ctx context.Context,
+	w io.Writer,
+	job *apply.Job,
+	explainers []*apply.Explainer,
+	interval func(column string, value float64) (string, error),
+) error {
 	if err := explainedPage.ExecuteTemplate(w, "begin", template.CSS(plot.InlineStyle())); err != nil {
 		return err
 	}
@@ -79,8 +111,13 @@ func writeExplained(ctx context.Context, w io.Writer, job *apply.Job, explainers
 				Value:  fmt.Sprintf("%.4g", x.Prediction[column]),
 				SMILES: x.SMILES,
 			}
+			text, err := interval(column, x.Prediction[column])
+			if err != nil {
+				return err
+			}
+			figure.Value += text
 			if mean, ok := x.Mean[column]; ok {
-				figure.Value += fmt.Sprintf(" (mean %.4g)", mean)
+				figure.Value += fmt.Sprintf(" (mean of the training records %.4g)", mean)
 			}
 			if err := explainedPage.ExecuteTemplate(w, "figure", figure); err != nil {
 				return err

@@ -788,11 +788,14 @@ func TestSure(t *testing.T) {
 			t.Errorf("%.300s", why)
 		}
 		write(t, "few.csv", moleculeTable(3))
-		must(t, "predict -in few.csv -id name -explain why.html -out few.npy -model "+model)
+		must(t, "predict -in few.csv -id name -level 0.8 -explain why.html -out few.npy -model "+model)
 		why := read(t, "why.html")
 		if n := strings.Count(why, `<svg xmlns="http://www.w3.org/2000/svg" class="molecule"`); n != map[string]int{"length,share": 6, "much": 3, "most": 6}[target] ||
 			!strings.Contains(why, "<b>m2</b> "+strings.Split(header, ",")[1]) || !strings.HasSuffix(why, "</html>\n") {
 			t.Errorf("%s: %d drawings in %.3000s", target, n, why)
+		}
+		if n := strings.Count(why, ", 80 %: "); n != map[string]int{"length,share": 6}[target] {
+			t.Errorf("%s: %d intervals in %.3000s", target, n, why)
 		}
 		must(t, "predict -in m.csv -id name -out plain.csv -model "+model)
 		sure, plain := readCSV(t, "sure.csv"), readCSV(t, "plain.csv")

@@ -202,7 +202,7 @@ func (x *prediction) explain(ctx context.Context, copies [][]*model.Trained, row
 	job := apply.Job{Path: x.In, Records: options, Model: rows}
 	return files.Write(x.Explain, func(w io.Writer) error {
 		if filepath.Ext(x.Explain) == ".html" {
-			return writeExplained(ctx, w, &job, explainers)
+			return writeExplained(ctx, w, &job, explainers, intervals(x.Level, copies[0]))
 		}
 		return job.Explain(ctx, w, explainers...)
 	})
