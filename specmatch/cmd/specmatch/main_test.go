@@ -554,7 +554,7 @@ func TestFinetune(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := t.TempDir()
-			stdout := must(t, "finetune -in m.csv -id name -seeds 2 -epochs 15 -batch 16 -lr 0.02 -out "+out+" "+c.flags+tiny)
+			stdout := must(t, "finetune -in m.csv -id name -seeds 2 -epochs 5 -batch 16 -lr 0.02 -out "+out+" "+c.flags+tiny)
 			if !strings.Contains(stdout, c.metric) || !strings.Contains(read(t, filepath.Join(out, "results.md")), c.metric) {
 				t.Errorf("no %s: %s", c.metric, stdout)
 			}
