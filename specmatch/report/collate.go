@@ -18,12 +18,28 @@ import (
 	"github.com/specmatch/specmatch/specmatch/run/sweep"
 )
 
+// checkPath returns an error unless there is a directory.
+func checkPath(path string) error {
+	const wanted = "want the -out of a run, or a folder with some"
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: there is no such run directory; %s", path, wanted)
+	case err == nil && !info.IsDir():
+		return fmt.Errorf("%s: this is a file; %s", path, wanted)
+	}
+	return err
+}
+
 // Read reads the runs in the paths. A path is a run directory, or a folder with run
 // directories in it, at any depth. Of a sweep's the runs are read that it has now.
 func Read(paths []string) ([]*run.Run, error) {
 	var runs []*run.Run
 	for _, path := range paths {
 		found := 0
+		if err := checkPath(path); err != nil {
+			return nil, err
+		}
 		planned, err := sweep.Open(path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err

@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -57,9 +58,17 @@ func (o *Output) Register(f *cli.FlagSet) {
 			return cli.Usagef("-collect needs -out: the directory to collect into")
 		case len(o.Collect) > 0 && (o.Shard != shard.Shard{}):
 			return cli.Usagef("-collect runs nothing, -shard runs a shard: want one of them")
+		case isFile(o.Dir):
+			return cli.Usagef("-out %s: this is a file; want a directory for the run, which may be new", o.Dir)
 		}
 		return nil
 	})
+}
+
+// isFile reports whether a path exists and is no directory.
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir()
 }
 
 // Path returns the run directory, which for a shard lies below -out.

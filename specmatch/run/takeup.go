@@ -38,7 +38,7 @@ func (o *Output) takeUp(f *cli.FlagSet, given map[string]bool) error {
 func takeUpRun(f *cli.FlagSet, dir string, given map[string]bool, merged bool) (found bool, err error) {
 	path := filepath.Join(dir, "config.json")
 	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || isFile(dir) { // the check of -out says that it is a file
 		return false, nil
 	}
 	if err != nil {

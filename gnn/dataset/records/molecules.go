@@ -233,15 +233,21 @@ func (r *reader) columnOfMolecules(rows *textfile.Rows) (int, error) {
 			names = append(names, rows.Header[i])
 		}
 	}
-	switch len(found) {
-	case 0:
-		return 0, rows.BadHeader(header, `no column "smiles", and the first row has no molecule: say which column has `+
-			"them (-smiles-column)")
-	case 1:
-		return found[0], nil
+	has := func(name string) bool {
+		return slices.ContainsFunc(rows.Header, func(column string) bool { return strings.EqualFold(column, name) })
 	}
-	return 0, rows.BadHeader(header, fmt.Sprintf(`no column "smiles", and several have molecules: say which `+
-		"(-smiles-column %s)", strings.Join(names, " or ")))
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return 0, rows.BadHeader(header, fmt.Sprintf(`no column "smiles", and several have molecules: say which `+
+			"(-smiles-column %s)", strings.Join(names, " or ")))
+	case has("source") && has("target"):
+		return 0, rows.BadHeader(header, `no column "smiles"; a table of edges has a column graph `+
+			"besides source and target")
+	}
+	return 0, rows.BadHeader(header, `no column "smiles", and the first row has no molecule: say which column has `+
+		"them (-smiles-column)")
 }
 
 // columns returns the positions of the ID, -1 if there is none, and of the fields in a table.

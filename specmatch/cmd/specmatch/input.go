@@ -3,22 +3,29 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/dataset/parquet"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
+	"github.com/specmatch/specmatch/gnn/dataset/suggest"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/setting"
 )
 
 const formatParquet = "parquet"
+
+// zippedTable matches the names of tables and the like in a .zip.
+var zippedTable = regexp.MustCompile(`(?i)\.(csv|tsv|txt|smi|sdf|jsonl|graphml|parquet)\.zip$`)
 
 // input holds the input file and the flags that say how to read it.
 type input struct {
@@ -59,6 +66,9 @@ func (file *input) Register(f *cli.FlagSet) {
 		switch {
 		case file.In == "":
 			return cli.Usagef("-in is needed: a file of molecules or graphs")
+		case zippedTable.MatchString(file.In):
+			return cli.Usagef("-in %s: a .zip is read as TUDataset's; unpack it (unzip %[1]s), "+
+				"or compress the table with gzip", file.In)
 		case file.In != stdio:
 			return nil
 		case file.Format == "":
@@ -68,6 +78,23 @@ func (file *input) Register(f *cli.FlagSet) {
 		}
 		return nil
 	})
+}
+
+// checkFile returns an error if there is no input file.
+func (file *input) checkFile() error {
+	folder, name := filepath.Split(file.In)
+	if _, err := os.Stat(file.In); file.In == stdio || !errors.Is(err, fs.ErrNotExist) {
+		return nil // other errors are those of opening it
+	}
+	var names []string
+	entries, _ := os.ReadDir(cmp.Or(folder, ".")) // without a folder, nothing is near
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if nearest, ok := suggest.Nearest(name, names); ok {
+		return fmt.Errorf("-in %s: there is no such file; did you mean %s?", file.In, filepath.Join(folder, nearest))
+	}
+	return fmt.Errorf("-in %s: there is no such file", file.In)
 }
 
 // isParquet reports whether -format or the file name says Parquet.

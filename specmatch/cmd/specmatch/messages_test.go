@@ -14,6 +14,7 @@ func TestMessages(t *testing.T) {
 	write(t, "two.csv", "mol,parent,y\nCCO,CCCO,1\n")
 	write(t, "bare.csv", "CCO,1\nCCC,2\n")
 	write(t, "none.csv", "a,b\n1,2\n")
+	write(t, "edges.csv", "source,target\n1,2\n2,3\n")
 	must(t, "finetune -in m.csv -target length -epochs 1 -seeds 2 -out run"+few+tiny)
 	must(t, "embed -in m.csv -features descriptors -out v.npy")
 	model := filepath.Join("run", division{}.modelFile())
@@ -46,6 +47,33 @@ func TestMessages(t *testing.T) {
 		"embed -in two.csv -out w.npy":                             `several have molecules: say which (-smiles-column mol or parent)`,
 		"embed -in bare.csv -out w.npy":                            `this line has a molecule, where the names of the columns should be`,
 		"embed -in none.csv -out w.npy":                            `the first row has no molecule: say which column has them (-smiles-column)`,
+		"train -in edges.csv -epochs 0 -out x":                     `a table of edges has a column graph besides source and target`,
+		"finetune -in m.csv -target logS -out x":                   `"name,smiles,length,share,much,known,most,part": no column "logS"`,
+		// files
+		"embed -in n.csv -out w.npy":                      "-in n.csv: there is no such file",
+		"embed -in two.cvs -out w.npy":                    "-in two.cvs: there is no such file; did you mean two.csv?",
+		"embed -in m.csv.zip -out w.npy":                  "unpack it (unzip m.csv.zip), or compress the table with gzip",
+		"embed -in m.csv -out no/where/w.npy":             "there is no folder no/where; make it first, as by mkdir -p no/where",
+		"embed -in m.csv -out w.txt":                      "-out w.txt: want a name that ends in .npy, .csv or .parquet, or -",
+		"embed -in m.csv -out m.csv":                      "-out: cannot write m.csv: it is the input m.csv",
+		"finetune -in m.csv -target length -out none.csv": "-out none.csv: this is a file; want a directory for the run",
+		"train -in m.csv -out none.csv":                   "-out none.csv: this is a file; want a directory for the run",
+		"finetune -in m.csv -target length -test n.csv":   "open n.csv: no such file",
+		"report -in nope -out r.html":                     "nope: there is no such run directory; want the -out of a run",
+		"report -in m.csv -out r.html":                    "m.csv: this is a file; want the -out of a run, or a folder with some",
+		"compare -in run -out r.html":                     "-in is needed: two runs, as in -in runs/a,runs/b",
+		// what is needed
+		"embed":                        "-in is needed: a file of molecules or graphs",
+		"embed -in m.csv":              "-out is needed: a .npy, .csv or .parquet file, or -",
+		"predict -in m.csv -out w.csv": "-model is needed: a model file from finetune",
+		"report":                       "-in is needed: one or more run directories",
+		"datasets":                     `did you mean "datasets list"?`,
+		// values
+		"finetune -in m.csv -target length -seeds 0": `invalid value "0" for flag -seeds: want a whole number of at least 1`,
+		"finetune -in m.csv -target length -folds 1": "-folds 1: want at least 2, or 0 for splits by -split",
+		"embed -in m.csv -out w.npy -features foo":   "want encoder, pretrained, descriptors, crippen, morgan",
+		"embed -in m.csv -out w.npy -shard 3/2":      "want i/n with i from 0 to n-1, such as 0/8",
+		"embed -in m.csv -out w.npy -backend cudo":   `want cpu or cuda; did you mean "cuda"?`,
 		// splits
 		"finetune -in m.csv -target length -split scafold": `did you mean "scaffold"?`,
 		"finetune -in m.csv -target length -split parts":   `did you mean "part"?`,

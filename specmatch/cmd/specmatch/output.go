@@ -64,6 +64,7 @@ func (o *output) Register(f *cli.FlagSet) {
 		"`number` of batches to compute in parallel, each on one CPU thread; 0 is one per core;\n"+
 			"the output does not change")
 	f.Check(o.check)
+	f.Check(o.checkPlaces)
 }
 
 // check returns an error if flags contradict each other, or if an output is also an input.
@@ -92,6 +93,22 @@ func (o *output) check() error {
 		return cli.Usagef("-out %s: want a name that ends in .npy, .csv or .parquet, or -", o.Out)
 	}
 	return checkOutputs(outputs, append(o.models(), o.input.In)...)
+}
+
+// checkPlaces returns an error if there is no folder for the output, or no input.
+func (o *output) checkPlaces() error {
+	if o.Out == stdio {
+		return nil
+	}
+	folder := filepath.Dir(o.Out)
+	info, err := os.Stat(folder)
+	if err != nil || !info.IsDir() {
+		return fmt.Errorf("-out %s: there is no folder %s; make it first, as by mkdir -p %[2]s", o.Out, folder)
+	}
+	if o.Join {
+		return nil
+	}
+	return o.input.checkFile()
 }
 
 // checkOutputs returns a usage error if an output is also an input, or cannot be replaced.
