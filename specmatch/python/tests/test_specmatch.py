@@ -337,7 +337,7 @@ def test_rdkit():
 def test_help():
     text = pydoc.render_doc(Regressor, renderer=pydoc.plaintext)
     for part in ("epochs: int | None = None", "epochs : int, default 100", "Number of training epochs.", "y : array-like of float",
-                 'handle_invalid : {"error", "nan", "drop", "prior"}', "level: float = 0.9", "log : bool, default False"):
+                 'handle_invalid : {"error", "nan", "drop", "prior"}', "level: float = 0.9", "balanced : bool, default False"):
         assert part in text, part
     assert "y : array-like of float" in pydoc.render_doc(Regressor.fit, renderer=pydoc.plaintext)
 
