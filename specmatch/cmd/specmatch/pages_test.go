@@ -107,8 +107,10 @@ var (
 		"../../../experiments/kernels/results/README.md",
 		"../../../experiments/playground/README.md",
 		"../../../experiments/selection/results/README.md",
+		"../../../experiments/semisupervised/results/README.md",
 		"../../../experiments/summary/README.md",
 		"../../../experiments/theory/results/README.md",
+		"../../../experiments/transfer/results/README.md",
 		"../../../experiments/unsupervised/results/README.md",
 	}
 	germanisms = map[string]string{
