@@ -29,6 +29,12 @@ func (b *Bond) CIP() byte {
 	return [...]byte{noStereo: 0, stereoE: 'E', stereoZ: 'Z'}[b.stereo]
 }
 
+// Sides returns a neighbour of Begin and one of End, for a double bond with a configuration, and whether both
+// lie on the same side of it. ok is false for other bonds.
+func (b *Bond) Sides() (begin, end int32, same, ok bool) {
+	return b.ref[0], b.ref[1], b.stereo == stereoZ, b.stereo != noStereo
+}
+
 // Rings returns the number of rings of a molecule: the rings of all its smallest sets of smallest
 // rings, as in RDKit's GetSymmSSSR.
 func (m *Molecule) Rings() int { return max(len(m.ringPtr), 1) - 1 }
