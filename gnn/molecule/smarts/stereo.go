@@ -34,14 +34,14 @@ func (g *graph) findDoubleBonds() {
 		if b.kinds&^kindOf(molecule.Double) != 0 || b.kinds == 0 {
 			continue
 		}
-		near, direction := g.directed(b.begin, k)
-		far, across := g.directed(b.end, k)
-		if near >= 0 && far >= 0 {
+		first, direction := g.directed(b.begin, k)
+		second, across := g.directed(b.end, k)
+		if first >= 0 && second >= 0 {
 			g.doubles = append(g.doubles, doubleBond{
 				begin: b.begin,
 				end:   b.end,
-				left:  near,
-				right: far,
+				left:  first,
+				right: second,
 				same:  direction == across,
 			})
 		}
@@ -69,8 +69,8 @@ func (g *graph) directed(atom int32, k int) (int32, molecule.Direction) {
 func (m *Matcher) sameDoubleBonds(s *search) bool {
 	for _, d := range s.graph.doubles {
 		begin := s.image[d.begin]
-		near := s.image[d.left]
-		far := s.image[d.right]
+		first := s.image[d.left]
+		second := s.image[d.right]
 		for _, l := range m.of(begin) {
 			if l.atom != s.image[d.end] {
 				continue
@@ -81,7 +81,7 @@ func (m *Matcher) sameDoubleBonds(s *search) bool {
 				refBegin, refEnd = refEnd, refBegin
 			}
 			// Another neighbour lies on the other side.
-			same = same == (near == refBegin) == (far == refEnd)
+			same = same == (first == refBegin) == (second == refEnd)
 			if !ok || same != d.same {
 				return false
 			}
