@@ -340,7 +340,11 @@ func save(w io.Writer, m Module, meta map[string]string) error {
 	if err != nil {
 		return err
 	}
-	var data []byte
+	size := 0
+	for _, e := range es {
+		size += e.value.Len() * e.be.Precision().Bytes()
+	}
+	data := make([]byte, 0, size)
 	for _, e := range es {
 		values := make([]float64, e.value.Len())
 		e.be.Download(values, e.value)
@@ -360,8 +364,8 @@ func save(w io.Writer, m Module, meta map[string]string) error {
 		}
 	}
 	setChecksum(header, noChecksum, checksum(header, data))
-	size := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
-	if _, err := w.Write(append(size, header...)); err != nil {
+	prefix := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
+	if _, err := w.Write(append(prefix, header...)); err != nil {
 		return err
 	}
 	_, err = w.Write(data)

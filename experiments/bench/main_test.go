@@ -93,7 +93,7 @@ func TestStepAllocations(t *testing.T) {
 	for name, w := range workloads {
 		t.Run(name, func(t *testing.T) {
 			var counts []float64
-			few := map[string]int{"transfer": 4}[name] // its steps take long, and its matrices are large
+			few := map[string]int{"transfer": 2}[name] // its steps take long, and its matrices are large
 			few = cmp.Or(few, 16)
 			for _, w.batch = range []int{few, 4 * few} {
 				r := result{AllocKBPerStep: limitKB + 1}

@@ -40,6 +40,8 @@ func TestRun(t *testing.T) {
 		t.Skip("trains many times; left out with -short")
 	}
 	dir := filepath.Join(t.TempDir(), "run")
+	data := runtest.FewGraphs(t, 96)
+	small := append([]string{"-data", data, "-dataset", "few"}, small...)
 	out := start(t, dir, append(small, "-protocol", "linear")...)
 	for _, want := range []string{"InfoNCE, last epoch", "epoch by validation", "oracle: best epoch of each fold"} {
 		if !strings.Contains(out, want) {
@@ -47,12 +49,15 @@ func TestRun(t *testing.T) {
 		}
 	}
 	runtest.Files(t, dir, "config.json", "tables.md", "plots/epochs-linear.svg",
-		"weights/motifs-infonce,tau=0.2-0-epoch2.safetensors", "weights/motifs-infonce,tau=0.2-1-epoch4.safetensors", "weights/motifs-infonce,tau=0.2-1-epoch5.safetensors")
-	plain, ok := runtest.Find(runtest.Results(t, dir), "motifs", "InfoNCE, last epoch", "linear")
+		"weights/few-infonce,tau=0.2-0-epoch2.safetensors", "weights/few-infonce,tau=0.2-1-epoch4.safetensors", "weights/few-infonce,tau=0.2-1-epoch5.safetensors")
+	plain, ok := runtest.Find(runtest.Results(t, dir), "few", "InfoNCE, last epoch", "linear")
 	if !ok || len(plain.PerSeed) != 2 {
 		t.Fatalf("the row of the last epoch: %+v", plain)
 	}
-	ds := dataset.Default()
+	ds, err := dataset.Open(t.Context(), data, "few", dataset.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for seed, got := range plain.PerSeed {
 		l, err := method.New(method.InfoNCE, setup(ds, seed))
 		if err != nil {
@@ -80,7 +85,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("the grown run differs from one at once:\n%s", d)
 	}
 	runtest.Files(t, dir, "plots/epochs-graphcl-c10.svg", "plots/gains-graphcl-c10.svg")
-	if r, ok := runtest.Find(runtest.Results(t, dir), "motifs", "β = 1, p = 80, last epoch", "linear"); !ok || len(r.PerSeed) != 2 {
+	if r, ok := runtest.Find(runtest.Results(t, dir), "few", "β = 1, p = 80, last epoch", "linear"); !ok || len(r.PerSeed) != 2 {
 		t.Errorf("the second setting's row of results.json: %+v", r)
 	}
 	for _, want := range []string{"β = 1, p = 80", "oracle: best setting and epoch of each seed", "corrected by Holm for the 1 rows"} {
@@ -167,5 +172,5 @@ func tables(t *testing.T, dir string) string {
 // TestKilled: killed at random moments, a run ends with the bits of one that nothing
 // disturbs, snapshots included.
 func TestKilled(t *testing.T) {
-	runtest.Kill(t, 10, "-seeds", "1", "-epochs", "8", "-eval-every", "1", "-batch", "16", "-folds", "3")
+	runtest.Kill(t, 10, "-data", runtest.FewGraphs(t, 96), "-dataset", "few", "-seeds", "1", "-epochs", "8", "-eval-every", "1", "-batch", "16", "-folds", "3")
 }

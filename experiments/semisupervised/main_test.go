@@ -59,7 +59,12 @@ func runOK(t *testing.T, out string, args ...string) string {
 
 func TestRunDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	stdout := runOK(t, dir)
+	data := runtest.FewGraphs(t, 96)
+	ds, err := dataset.Open(t.Context(), data, "few", dataset.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout := runOK(t, dir, "-data", data, "-dataset", "few", "-label-rate", "0.5")
 	for _, want := range []string{"no pre-training", "augmentation only", "GraphCL", "InfoNCE (β = 0)", "SpecMatch-CL", "Protocol val", "Protocol test-max", "Difference to InfoNCE"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("the output lacks %q:\n%s", want, stdout)
@@ -76,14 +81,14 @@ func TestRunDirectory(t *testing.T) {
 	}
 	var written map[string]map[string][]dataset.Split
 	runtest.JSON(t, filepath.Join(dir, "splits.json"), &written)
-	want, err := dataset.FewLabels(dataset.Default(), 3, 0.25, true, splitSeed)
+	want, err := dataset.FewLabels(ds, 3, 0.5, true, splitSeed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(want, written["motifs"][protocolVal]); d != "" || len(written["motifs"][protocolTestMax]) != 3 {
+	if d := cmp.Diff(want, written["few"][protocolVal]); d != "" || len(written["few"][protocolTestMax]) != 3 {
 		t.Errorf("splits.json: %s", d)
 	}
-	runtest.Files(t, dir, "config.json", "tables.md", "metrics.csv", "plots/finetuning-motifs.svg", "plots/augmentations-motifs.svg", "weights/motifs-specmatch-1.safetensors")
+	runtest.Files(t, dir, "config.json", "tables.md", "metrics.csv", "plots/finetuning-few.svg", "plots/augmentations-few.svg", "weights/few-specmatch-1.safetensors")
 	t.Run("methods differ", func(t *testing.T) { methodsDiffer(t, dir) })
 }
 

@@ -52,8 +52,9 @@ func weights(t *testing.T, dir string) map[string][]byte {
 
 func TestRunDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
+	data := []string{"-data", runtest.FewGraphs(t, 64), "-dataset", "few"}
 	threads := runtime.GOMAXPROCS(1)
-	stdout := runOK(t, dir)
+	stdout := runOK(t, dir, data...)
 	runtime.GOMAXPROCS(threads)
 	for _, want := range []string{"untrained encoder", "GraphCL", "InfoNCE (β = 0)", "SpecMatch-CL", "Protocol linear", "Difference to InfoNCE"} {
 		if !strings.Contains(stdout, want) {
@@ -76,19 +77,19 @@ func TestRunDirectory(t *testing.T) {
 	if n := len(runtest.Metrics(t, dir)); n != (len(methods)-1)*2*2 {
 		t.Errorf("%d lines in metrics.csv, want %d methods × 2 seeds × 2 epochs", n, len(methods)-1)
 	}
-	runtest.Files(t, dir, "config.json", "tables.md", "log.jsonl", "plots/curves-motifs.svg")
-	t.Run("with three threads", func(t *testing.T) { sameWithThreads(t, dir) })
-	t.Run("model files", func(t *testing.T) { modelFiles(t, dir, rows) })
+	runtest.Files(t, dir, "config.json", "tables.md", "log.jsonl", "plots/curves-few.svg")
+	t.Run("with three threads", func(t *testing.T) { sameWithThreads(t, dir, data) })
+	t.Run("model files", func(t *testing.T) { modelFiles(t, dir, data[1], rows) })
 }
 
 // sameWithThreads: equal seeds give equal results and weights at any number of threads.
-func sameWithThreads(t *testing.T, dir string) {
+func sameWithThreads(t *testing.T, dir string, data []string) {
 	if testing.Short() {
 		t.Skip("trains a second time; left out with -short")
 	}
 	again := filepath.Join(t.TempDir(), "run")
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
-	runOK(t, again)
+	runOK(t, again, data...)
 	if d := cmp.Diff(runtest.Results(t, dir), runtest.Results(t, again), cmpopts.EquateNaNs()); d != "" {
 		t.Errorf("results differ:\n%s", d)
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/specmatch/specmatch/backend/cpu/simd"
 	"github.com/specmatch/specmatch/gnn/dataset"
@@ -122,10 +123,7 @@ func (j *Job) key(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	program, err := os.Executable()
-	if err == nil {
-		program, err = dataset.SumFile(ctx, program)
-	}
+	program, err := programSum()
 	if err != nil {
 		return "", err
 	}
@@ -136,6 +134,15 @@ func (j *Job) key(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%s %+v %d %v %v %s %v %s",
 		sum, options, j.Keep, j.Strict, j.Half, j.Model.Key, simd.Level(), program), nil
 }
+
+// programSum returns the SHA-256 sum of the program's file, which a process reads once.
+var programSum = sync.OnceValues(func() (string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	return dataset.SumFile(context.Background(), path)
+})
 
 // WriteCSV writes the rows to w as a table with a header, and the records that cannot be used to
 // rejected. It does not resume after an interruption.
