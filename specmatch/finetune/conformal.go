@@ -61,6 +61,7 @@ func (x *Examples) Calibrate(ctx context.Context, m *model.Trained, s dataset.Sp
 		}
 	}
 	m.Card.Calibration = model.NewCalibration(scores, trained, valid, m.Width())
+	m.Card.Calibration.Cuts = p.cuts()
 	if keys != nil {
 		m.Card.Calibration.Residuals = model.NewResiduals(keys, residuals)
 	}

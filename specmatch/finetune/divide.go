@@ -39,10 +39,11 @@ const (
 	test  = "test"
 )
 
-// The purposes of random streams: splits, and the first weights of a model.
+// The purposes of random streams: splits, the first weights of a model, and halves of training sets.
 const (
 	purposeSplit random.Purpose = 1<<32 + 16 + iota
 	purposeHead
+	purposeHalve
 )
 
 // byScaffold reports whether whole scaffolds are split.
@@ -178,6 +179,13 @@ func (x *Examples) Fold(seed uint64, f, k int) (s dataset.Split, err error) {
 	parts := x.deal(remaining, []float64{7. / 8, 1. / 8}, random.Stream(seed, purposeSplit, f+1, 0))
 	s.Train, s.Valid = parts[0], parts[1]
 	return s, x.checkParts(&s)
+}
+
+// Halve returns about half of some records, with the answers in the same proportions. Equal seeds halve alike, so
+// that repeated halvings are nested.
+func (x *Examples) Halve(samples []int, seed uint64) []int {
+	rng := random.Stream(seed, purposeHalve, len(samples), 0)
+	return x.deal(samples, []float64{0.5, 0.5}, rng)[0]
 }
 
 // checkParts sorts the test set, and returns an error if a part is empty.

@@ -212,3 +212,35 @@ func TestOverlap(t *testing.T) {
 		t.Errorf("%d and %d graphs overlap, want %d and %d", v, n, count(s.Valid), count(s.Test))
 	}
 }
+
+// TestHalve: halves are nested and equal for equal seeds, and keep the proportions of the answers.
+func TestHalve(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("smiles,y\n")
+	for i := range 160 {
+		fmt.Fprintf(&b, "%s,%d\n", strings.Repeat("C", 1+i), (i%8)/7)
+	}
+	x, err := read(t, b.String(), finetune.Task{Targets: []string{"y"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make([]int, 160)
+	for i := range all {
+		all[i] = i
+	}
+	half := x.Halve(all, 1)
+	quarter := x.Halve(half, 1)
+	ones := 0
+	for _, i := range quarter {
+		ones += int(x.Y[i])
+		if !slices.Contains(half, i) {
+			t.Errorf("record %d of a quarter is not in the half", i)
+		}
+	}
+	if len(half) != 80 || len(quarter) != 40 || ones != 5 {
+		t.Errorf("%d and %d of 160 records, %d of 5 ones", len(half), len(quarter), ones)
+	}
+	if !slices.Equal(half, x.Halve(all, 1)) || slices.Equal(half, x.Halve(all, 2)) {
+		t.Error("the half is not that of its seed")
+	}
+}

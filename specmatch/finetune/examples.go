@@ -30,6 +30,8 @@ type Task struct {
 	// Regression, others Classes, and so is a class in TUDataset's format. A missing value is
 	// empty, or what pandas takes for one, such as NA, null or #N/A.
 	Kind model.Kind
+	// Positive is the text that counts as 1 in binary tasks of two texts, such as active; "" if they are 0 and 1.
+	Positive string
 	// Split is [Random], [Stratified], [Scaffold], [StratifiedScaffold], [Cluster], or the column with
 	// train, valid or test; "" is Random for regression and Stratified otherwise.
 	Split string
@@ -185,6 +187,9 @@ func (x *Examples) readTargets(isTU bool) error {
 			return fmt.Errorf("%s: no record has a value of %s", x.path, name)
 		}
 	}
+	if x.Positive != "" {
+		x.Kind = model.Binary
+	}
 	if x.Kind == "" {
 		x.Kind = model.Classes
 		if !isTU {
@@ -199,8 +204,11 @@ func (x *Examples) readTargets(isTU bool) error {
 	if x.Kind == model.Regression && (x.Split == Stratified || x.Split == StratifiedScaffold) {
 		return fmt.Errorf("finetune: the split %s is for classes and binary tasks", x.Split)
 	}
-	if x.Kind == model.Classes {
+	switch {
+	case x.Kind == model.Classes:
 		return x.readClasses()
+	case x.Positive != "":
+		return x.readPositive()
 	}
 	return x.readNumbers()
 }

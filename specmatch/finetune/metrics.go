@@ -153,13 +153,10 @@ func (d Data) prior(h model.Head, balanced bool) []float64 {
 
 // ClassNames returns the names of the rows of a [Confusion] matrix; there are none for regression.
 func ClassNames(h model.Head) []string {
-	switch h.Kind {
-	case model.Classes:
-		return h.ClassValues
-	case model.Binary:
+	if h.Kind == model.Binary && len(h.ClassValues) == 0 {
 		return []string{"no", "yes"}
 	}
-	return nil
+	return h.ClassValues
 }
 
 // Confusion returns a matrix for each task, [true][predicted], with the number of targets of each

@@ -37,10 +37,12 @@ var (
 	decimalComma = regexp.MustCompile(`^[-+]?[0-9]+,[0-9]+$`)
 )
 
+// isGap reports whether a text is that of a missing target of any kind.
+func isGap(text string) bool { return slices.Contains(anyGaps, strings.ToLower(text)) }
+
 // parseNumber reads a target that is a number; NaN is a missing one.
 func parseNumber(text string) (y float64, ok bool) {
-	if lower := strings.ToLower(text); slices.Contains(anyGaps, lower) ||
-		slices.Contains(numberGaps, lower) {
+	if isGap(text) || slices.Contains(numberGaps, strings.ToLower(text)) {
 		return math.NaN(), true
 	}
 	y, err := strconv.ParseFloat(text, 64)
@@ -52,9 +54,9 @@ func Target(h model.Head, text string) (float64, error) {
 	text = strings.TrimSpace(text)
 	y, ok := parseNumber(text)
 	switch {
-	case h.Kind == model.Classes && slices.Contains(anyGaps, strings.ToLower(text)):
+	case h.Kind != model.Regression && isGap(text):
 		return math.NaN(), nil
-	case h.Kind == model.Classes:
+	case h.Kind == model.Classes || len(h.ClassValues) > 0:
 		y = float64(slices.Index(h.ClassValues, text))
 		ok = y >= 0
 	case !ok && h.Kind == model.Regression && bound.MatchString(text):
@@ -89,7 +91,7 @@ func (x *Examples) guessKind() model.Kind {
 			if y != 0 && y != 1 {
 				kind = model.Regression
 			}
-		case !slices.Contains(anyGaps, strings.ToLower(text)):
+		case !isGap(text):
 			texts++ // "-" next to "+" is a class
 		}
 	})
@@ -165,7 +167,7 @@ func (x *Examples) readClasses() error {
 	}
 	var texts []string
 	x.eachTarget(func(_ *records.Record, _, text string) {
-		if slices.Contains(anyGaps, strings.ToLower(text)) {
+		if isGap(text) {
 			text = ""
 		}
 		texts = append(texts, text)
@@ -183,6 +185,46 @@ func (x *Examples) readClasses() error {
 			y = float64(slices.Index(classes, text))
 		}
 		x.Y = append(x.Y, y)
+	}
+	return nil
+}
+
+// readPositive fills Y with 1 for the text Positive and with 0 for the one other text of the targets.
+func (x *Examples) readPositive() error {
+	negative := ""
+	var first error
+	x.eachTarget(func(r *records.Record, target, text string) {
+		y := 0.0
+		switch {
+		case isGap(text):
+			y = math.NaN()
+		case text == x.Positive:
+			y = 1
+		case negative == "":
+			negative = text
+		case text != negative && first == nil:
+			first = fmt.Errorf("%s:%d: column %s: %q is neither the positive answer %q nor %q; "+
+				"want two texts, or nothing",
+				x.file(len(x.Y)/len(x.Targets)), r.Line, target, text, x.Positive, negative)
+		}
+		x.Y = append(x.Y, y)
+	})
+	switch {
+	case first != nil:
+		return first
+	case !slices.Contains(x.Y, 1):
+		return fmt.Errorf("%s: no target is %q, the positive answer; the first is %q",
+			x.path, x.Positive, negative)
+	}
+	if negative == "" {
+		return fmt.Errorf("%s: every target is %q or missing; an empty text or NA or none is missing",
+			x.path, x.Positive)
+	}
+	x.Head = model.Head{
+		Kind:        model.Binary,
+		Outputs:     len(x.Targets),
+		Tasks:       x.Targets,
+		ClassValues: []string{negative, x.Positive},
 	}
 	return nil
 }

@@ -21,6 +21,9 @@ type Calibration struct {
 	// Residuals are those of scored records of a regression; nil for other kinds and in files of earlier
 	// versions.
 	Residuals *Residuals `json:"residuals,omitempty"`
+	// Cuts are the probabilities from which the answers of binary tasks are 1, chosen on the scored records;
+	// nil for other kinds and in files of earlier versions.
+	Cuts []float64 `json:"cuts,omitempty"`
 	// Near are embeddings of training records, [n×width]: byte b in column k stands for
 	// Low[k] + Step[k]·b. Unit is the median distance of the other records to the nearest of them.
 	Near []byte    `json:"near,omitempty"`
@@ -189,6 +192,9 @@ func (c *Calibration) check(h Head, width int) error {
 	}
 	ok := len(c.Scores) == tasks && len(c.Count) == tasks && len(c.Low) == width &&
 		len(c.Step) == width && len(c.Near)%max(width, 1) == 0 && c.Unit > 0
+	if c.Cuts != nil {
+		ok = ok && h.Kind == Binary && len(c.Cuts) == tasks
+	}
 	for t := range c.Scores {
 		ok = ok && len(c.Scores[t]) == min(c.Count[t], maxScores) && slices.IsSorted(c.Scores[t])
 	}

@@ -27,8 +27,8 @@ const (
 type Head struct {
 	Kind    Kind `json:"kind"`
 	Outputs int  `json:"outputs"` // classes or tasks
-	// Tasks are the names of the tasks, and ClassValues the labels of the classes in the data set;
-	// either may be empty.
+	// Tasks are the names of the tasks, and ClassValues the labels of the classes in the data set, or
+	// of 0 and 1 in all binary tasks; either may be empty.
 	Tasks       []string `json:"tasks,omitempty"`
 	ClassValues []string `json:"class_values,omitempty"`
 	// Mean and Std of each task of a regression convert outputs to places on the task's scale:
@@ -53,7 +53,7 @@ func (h Head) Check() error {
 	case len(h.Tasks) > 0 && (h.Kind == Classes || len(h.Tasks) != h.Outputs):
 		return fmt.Errorf("specmatch: %d names of tasks for %d outputs of kind %s",
 			len(h.Tasks), h.Outputs, h.Kind)
-	case len(h.ClassValues) > 0 && (h.Kind != Classes || len(h.ClassValues) != h.Outputs):
+	case len(h.ClassValues) > 0 && len(h.ClassValues) != h.classes():
 		return fmt.Errorf("specmatch: labels of %d classes for %d outputs of kind %s",
 			len(h.ClassValues), h.Outputs, h.Kind)
 	case len(h.Mean) != len(h.Std) ||
@@ -81,6 +81,17 @@ func (h Head) Check() error {
 		}
 	}
 	return nil
+}
+
+// classes returns the number of classes of a task; 0 for regression.
+func (h Head) classes() int {
+	switch h.Kind {
+	case Classes:
+		return h.Outputs
+	case Binary:
+		return 2
+	}
+	return 0
 }
 
 // Columns returns the names of the predictions: the names of the tasks or, for probabilities of

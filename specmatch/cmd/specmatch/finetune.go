@@ -53,12 +53,14 @@ type tuning struct {
 	// Anonymous keeps the training molecules out of the model files.
 	Anonymous bool
 	Folds     int
-	Valid     string
-	Test      string
-	recipe    cli.Recipe
-	engine    cli.Engine
-	output    run.Output
-	flags     *cli.FlagSet
+	// Curve is the number of sizes of training sets in a learning curve; 0 for none.
+	Curve  int
+	Valid  string
+	Test   string
+	recipe cli.Recipe
+	engine cli.Engine
+	output run.Output
+	flags  *cli.FlagSet
 
 	source   *modelOnEngine // the model of -model; nil without one
 	examples *finetune.Examples
@@ -128,6 +130,9 @@ func (x *tuning) registerTask(f *cli.FlagSet) {
 	cli.Var(f, &x.Kind, "kind", setting.OneOf(kinds...),
 		"`kind` of the targets: classes (one target, any texts), binary (0, 1 or empty), regression\n"+
 			"(numbers or empty); auto takes 0 and 1 as binary, numbers as regression, other values as classes")
+	cli.Var(f, &x.Positive, "positive", setting.Text,
+		"`text` that is the positive answer of targets with two texts, such as active: they are fitted as binary\n"+
+			"tasks, and a prediction is the probability of this text")
 	cli.Var(f, &x.Weight, "weight", setting.Text,
 		"`column` with the weights of the records in the loss and in the linear model; a record of weight 0 is\n"+
 			"not used. Metrics and the forest have no weights")
@@ -158,6 +163,9 @@ func (x *tuning) registerSplits(f *cli.FlagSet) {
 	cli.Var(f, &x.Folds, "folds", setting.Int(0),
 		"`number` of folds for cross-validation, divided by -split: each is the test set once, and an\n"+
 			"eighth of the other records validates; 0 is one split for each seed")
+	cli.Var(f, &x.Curve, "curve", setting.IntIn(0, 20),
+		"`number` of sizes of training sets for a learning curve: each split is fitted to all of its training\n"+
+			"set, to a half, a quarter and so on, and results.md and curve.svg show what more labels bring; 0 for none")
 	cli.Var(f, &x.Valid, "valid", setting.Text,
 		"`file` with the validation set, with the columns of -in; without -test, a ninth of -in is the test\n"+
 			"set")
@@ -244,12 +252,18 @@ func (x *tuning) check() error {
 	switch {
 	case x.recipe.Epochs < 1:
 		return cli.Usagef("-epochs %d: want at least 1", x.recipe.Epochs)
+	case x.Positive != "" && x.Kind != auto && x.Kind != string(model.Binary):
+		return cli.Usagef("-positive makes targets binary: leave out -kind %s", x.Kind)
 	case x.Folds == 1:
 		return cli.Usagef("-folds 1: want at least 2, or 0 for splits by -split")
+	case x.Curve == 1:
+		return cli.Usagef("-curve 1: want at least 2 sizes, or 0 for no learning curve")
+	case x.Curve > 0 && x.Test == finetune.NoTest:
+		return cli.Usagef("-curve needs a test set: leave out -test none")
 	case x.Folds > 0 && x.Valid+x.Test != "":
 		return cli.Usagef("-folds divides -in alone: leave out -valid and -test")
 	}
-	written := []string{resultsFile, rejectedFile}
+	written := []string{resultsFile, rejectedFile, curveFile + ".svg"}
 	for _, d := range x.divisions() {
 		written = append(written, d.modelFile(), d.testFile())
 	}
@@ -278,6 +292,9 @@ func (x *tuning) run(ctx context.Context, stdout, stderr io.Writer) (err error) 
 	if err := x.checkSplits(stderr); err != nil { // before what takes minutes
 		return err
 	}
+	if err := x.checkCurve(); err != nil {
+		return err
+	}
 	if err := x.chooseScales(ctx, stderr); err != nil {
 		return err
 	}
@@ -298,8 +315,9 @@ func (x *tuning) run(ctx context.Context, stdout, stderr io.Writer) (err error) 
 	}
 	plan := run.NewPlan(x.dir)
 	results := run.Add(plan, x.units())
+	points := run.Add(plan, x.points())
 	return plan.Run(ctx, stdout, stderr, func() error {
-		return x.report(stdout, *results)
+		return x.report(stdout, *results, *points)
 	})
 }
 

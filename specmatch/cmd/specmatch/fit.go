@@ -31,6 +31,7 @@ type outcome struct {
 	Forest    []train.Metrics     // of a random forest on the features; nil without features
 	Confusion [][][]float64       // [task][true][predicted]; nil for regression
 	Coverage  []finetune.Coverage // of each task at level; nil if there are too few validation records
+	Cuts      []finetune.Cut      // of each binary task, chosen on the validation set
 	Parts     [3]int              // sizes of the training, validation and test sets
 	Shared    [2]int              // validation and test records that also occur in the training set
 	Worst     []report.Case       // the worst predictions of the test set
@@ -133,7 +134,11 @@ func (x *tuning) estimate(ctx context.Context, stderr io.Writer) error {
 		return err
 	}
 	defer be.Close()
-	_, split, learner, err := x.newLearner(be, left[0])
+	split, err := x.split(left[0])
+	if err != nil {
+		return err
+	}
+	_, learner, err := x.newLearner(be, left[0].seed, split)
 	if err != nil {
 		return err
 	}
@@ -179,30 +184,28 @@ func roundDuration(seconds float64) time.Duration {
 	return d.Round(time.Second / 10)
 }
 
-// newLearner returns an untrained model on an engine, the split of a division, and the model's learner.
-func (x *tuning) newLearner(be backend.Backend, d division) (*model.Trained, dataset.Split, *finetune.Learner, error) {
-	split, err := x.split(d)
-	if err != nil {
-		return nil, split, nil, err
-	}
+// newLearner returns an untrained model on an engine, and its learner for a split of a seed.
+func (x *tuning) newLearner(
+	be backend.Backend, seed int, split dataset.Split,
+) (*model.Trained, *finetune.Learner, error) {
 	var source *model.Trained
 	if x.source != nil {
 		source = x.source.Trained
 	}
-	m, err := x.examples.NewModel(be, x.arch, source, uint64(d.seed))
+	m, err := x.examples.NewModel(be, x.arch, source, uint64(seed))
 	if err != nil {
-		return nil, split, nil, err
+		return nil, nil, err
 	}
 	learner, err := finetune.New(m, x.examples.Data(split), finetune.Options{
 		Batch:    x.recipe.Batch,
 		Rate:     x.recipe.LR,
-		Seed:     uint64(d.seed),
+		Seed:     uint64(seed),
 		Patience: x.Patience,
 		Average:  x.Average,
 		Balanced: x.Balanced,
 		Absolute: x.Loss == lossAbsolute,
 	})
-	return m, split, learner, x.examples.Locate(err)
+	return m, learner, x.examples.Locate(err)
 }
 
 // units returns the fits of all divisions.
@@ -225,7 +228,11 @@ func (x *tuning) units() (units []run.Unit[outcome]) {
 func (x *tuning) fit(
 	ctx context.Context, be backend.Backend, d division, status run.Status,
 ) (result outcome, err error) {
-	m, split, learner, err := x.newLearner(be, d)
+	split, err := x.split(d)
+	if err != nil {
+		return result, err
+	}
+	m, learner, err := x.newLearner(be, d.seed, split)
 	if err != nil {
 		return result, err
 	}
@@ -258,6 +265,7 @@ func (x *tuning) fit(
 		result.Forest, _, _ = trees.Score(split.Train)
 	}
 	result.Coverage, _ = predictions.Coverage(m.Card.Calibration, level) // nil for few records
+	result.Cuts = predictions.Cuts(m.Card.Calibration)
 	result.Parts = [3]int{len(split.Train), len(split.Valid), len(split.Test)}
 	result.Shared[0], result.Shared[1] = x.examples.Overlap(split)
 	result.Worst, err = x.worst(ctx, m, predictions)

@@ -22,6 +22,7 @@ type prediction struct {
 	Models   []string
 	Level    float64
 	Distance bool
+	Answers  bool
 	Explain  string
 	Domain   string
 	Targets  []string
@@ -59,6 +60,9 @@ func (x *prediction) registerModel(f *cli.FlagSet) {
 	cli.Var(f, &x.Targets, "target", setting.List(setting.Text),
 		"`columns` or keys A,B with observed values, to print metrics; by default the model's own\n"+
 			"targets, if the file has them and they are not classes")
+	f.BoolVar(&x.Answers, "answers", false,
+		"add the answer to each binary task (NAME_answer): 1 from the probability on that has the best balanced\n"+
+			"accuracy on the validation set, else 0")
 	f.BoolVar(&x.Distance, "distance", false,
 		"add the distance to the training records: 1 is typical, larger is less similar")
 }
@@ -105,7 +109,7 @@ func (x *prediction) run(ctx context.Context, stdout, stderr io.Writer) (err err
 		for k, m := range models {
 			models[k] = m.Remembering(apply.Memory / len(opened.opened))
 		}
-		rows, err := apply.Sure(x.Level, x.Distance, models...)
+		rows, err := x.rows(models)
 		if err != nil {
 			return fmt.Errorf("%s: %w", x.Models[0], err)
 		}
@@ -139,6 +143,15 @@ func (x *prediction) run(ctx context.Context, stdout, stderr io.Writer) (err err
 		}
 	}
 	return x.writeNext(stdout)
+}
+
+// rows returns what is written for each record.
+func (x *prediction) rows(models []*model.Trained) (apply.Model, error) {
+	rows, err := apply.Sure(x.Level, x.Distance, models...)
+	if err != nil || !x.Answers {
+		return rows, err
+	}
+	return apply.Answers(rows, models...)
 }
 
 // writeNext prints the flags that say how sure a prediction is, unless they are given.

@@ -41,18 +41,25 @@ const (
 // level is the probability of the prediction intervals and sets whose coverage is reported.
 const level = 0.9
 
-// report writes the metrics of the test sets, the confusion matrix and the coverage: to results.json,
-// results.md and stdout.
-func (x *tuning) report(stdout io.Writer, results []outcome) error {
+// report writes the metrics of the test sets, the confusion matrix, the cuts, the coverage and the learning curve: to
+// results.json, results.md and stdout.
+func (x *tuning) report(stdout io.Writer, results []outcome, points []point) error {
 	scores, err := x.scores(results)
 	if err != nil {
 		return err
 	}
 	tables := []*table.Table{scores.table}
-	for _, t := range []*table.Table{x.confusion(results, scores.confusion), x.coverage(results)} {
+	for _, t := range []*table.Table{x.confusion(results, scores.confusion), x.cuts(results), x.coverage(results)} {
 		if t.Rows() > 0 {
 			tables = append(tables, t)
 		}
+	}
+	if x.Curve > 0 {
+		curve, err := x.learningCurve(results, points)
+		if err != nil {
+			return err
+		}
+		tables = append(tables, curve)
 	}
 	write := func(w io.Writer, format func(*table.Table, io.Writer) error) (err error) {
 		for i, t := range tables {
@@ -346,6 +353,30 @@ func (x *tuning) coverage(results []outcome) *table.Table {
 		}
 		name := strings.TrimSpace(finetune.TaskMetric(x.examples.Head, "", task))
 		t.Add(cmp.Or(name, strings.Join(x.examples.Targets, ", ")), meanCell(percents), meanCell(sizes))
+	}
+	return t
+}
+
+// cuts returns a table of the cuts of the probabilities of binary tasks, and of their rates on the test set.
+func (x *tuning) cuts(results []outcome) *table.Table {
+	t := table.New("target", table.Names("cut", "sensitivity", "specificity", "balanced accuracy")...)
+	t.Caption = "Answers from a probability on (predict -answers), which has the best balanced accuracy on the " +
+		"validation set: the rates on the test set in %"
+	earlier := func(r outcome) bool { return r.Cuts == nil } // a unit of an earlier version, or no binary tasks
+	if slices.ContainsFunc(results, earlier) {
+		return t
+	}
+	for task := range results[0].Cuts {
+		var probabilities, sensitivities, specificities, balanced []float64
+		for _, r := range results {
+			cut := r.Cuts[task]
+			probabilities = append(probabilities, cut.Probability)
+			sensitivities = append(sensitivities, cut.Sensitivity)
+			specificities = append(specificities, cut.Specificity)
+			balanced = append(balanced, (cut.Sensitivity+cut.Specificity)/2)
+		}
+		t.Add(x.examples.Targets[task],
+			meanCell(probabilities), meanCell(sensitivities), meanCell(specificities), meanCell(balanced))
 	}
 	return t
 }
