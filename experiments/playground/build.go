@@ -17,6 +17,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
+
+	"github.com/specmatch/specmatch/experiments/playground/play"
 )
 
 const modulePath = "github.com/specmatch/specmatch"
@@ -61,11 +64,27 @@ func build(ctx context.Context) (map[string][]byte, error) {
 	// One script has all that the worker needs, because a page from a file may neither
 	// fetch nor start a worker from another file.
 	worker := string(glue) + "\n" + string(files["worker.js"])
+	recorded, err := recording()
+	if err != nil {
+		return nil, err
+	}
+	files["recorded.js"] = fmt.Appendf(nil, "\"use strict\";\nconst recorded = %s;\n", recorded)
 	engine, err := json.Marshal(map[string]any{"worker": worker, "wasm": wasm, "operators": operators})
 	delete(files, "worker.js")
 	files["engine.js"] = fmt.Appendf(nil, "engineLoaded(%s);\n", engine)
 	return files, err
 }
+
+// recording returns the opening of the page as JSON: the engine trains for it once, on this machine.
+var recording = sync.OnceValues(func() ([]byte, error) {
+	opening, err := play.Record(openingEpochs)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(opening)
+})
+
+const openingEpochs = 10
 
 // compile returns the engine: WebAssembly, compressed by gzip, in base 64.
 func compile(ctx context.Context, root string) (string, error) {

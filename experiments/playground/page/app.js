@@ -42,6 +42,7 @@ const engine = {
     for (const f of sections) await f();
     state.go();
     document.documentElement.dataset.ready = Math.round(performance.now());
+    keepOffline();
   },
 };
 function engineLoaded({ worker, wasm, operators }) {
@@ -59,15 +60,19 @@ const sections = [];
 // the beginning is left out. It is in the fragment, which a page from a file may change too.
 const state = {
   defaults: {}, values: {}, section: "",
+  only: null, // what a link holds instead while a lesson sets the page
   get(name) { return this.values[name] ?? this.defaults[name]; },
   set(name, value) {
     if (value === this.defaults[name] || value === undefined) delete this.values[name]; else this.values[name] = String(value);
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.write(), 250);
   },
+  fragment() {
+    const query = new URLSearchParams(this.only ?? this.values).toString();
+    return "#" + this.section + (query && "?" + query);
+  },
   write() {
-    const query = new URLSearchParams(this.values).toString();
-    history.replaceState(null, "", "#" + this.section + (query && "?" + query));
+    history.replaceState(null, "", this.fragment());
   },
   read() {
     const [section, ...rest] = location.hash.slice(1).split("?");
@@ -75,14 +80,29 @@ const state = {
     this.values = Object.fromEntries(new URLSearchParams(rest.join("?")));
   },
   go() { document.getElementById(this.section)?.scrollIntoView(); },
+  // push is write for a step that Back undoes.
+  push(section) {
+    this.write();
+    this.section = section;
+    history.pushState(null, "", this.fragment());
+  },
+  // restore shows the state of a link: that of the address, or values that were kept.
+  async restore(values) {
+    clearTimeout(this.timer);
+    if (values) this.values = values; else this.read();
+    for (const f of restorers) await f();
+    this.go();
+  },
 };
+// restorers make the sections what the state says; scripts of sections add to it.
+const restorers = [];
 state.read();
-addEventListener("hashchange", () => { state.read(); location.reload(); });
+// Back, forward, and a link that is put into the address bar.
+addEventListener("popstate", () => state.restore());
 for (const a of document.querySelectorAll("nav a, .skip")) {
   a.addEventListener("click", e => {
     e.preventDefault();
-    state.section = a.hash.slice(1);
-    state.write();
+    state.push(a.hash.slice(1));
     state.go();
     const title = $(a.hash + " h1");
     title.tabIndex = -1;
@@ -135,6 +155,7 @@ function plot(title, series, { height = 150, width = 340, low, high, x = "", fro
   }
   for (const s of series) {
     const d = s.values.map(Number).map((v, i) => Number.isFinite(v) ? `${px(i).toFixed(1)} ${py(Math.max(least, Math.min(most, v))).toFixed(1)}` : null).filter(Boolean);
+    if (d.length === 0) continue;
     if (d.length === 1) svg.append(element("circle", { cx: d[0].split(" ")[0], cy: d[0].split(" ")[1], r: 2.5, fill: s.color }));
     svg.append(element("path", { d: "M" + d.join("L"), fill: "none", stroke: s.color, "stroke-width": 2, "stroke-dasharray": s.dash }));
   }
@@ -165,3 +186,15 @@ $("#share").onclick = async () => {
 };
 
 requestAnimationFrame(() => setTimeout(() => engine.start())); // after the first paint
+
+// Once the engine is there, a worker of the browser keeps the page's files for a reload without a network.
+async function keepOffline() {
+  if (!navigator.serviceWorker || !/^https?:$/.test(location.protocol)) return;
+  try {
+    await navigator.serviceWorker.register("offline.js");
+    const { active } = await navigator.serviceWorker.ready, channel = new MessageChannel();
+    channel.port1.onmessage = () => document.documentElement.dataset.offline = "kept";
+    const own = [...document.querySelectorAll("script[src], link[rel=stylesheet]")].map(e => e.src || e.href);
+    active.postMessage([location.href.split("#")[0], ...own], [channel.port2]);
+  } catch { /* a page without it works, but not offline */ }
+}

@@ -79,7 +79,7 @@
       "What is needed to say that one method is better?", ["Many seeds, and baselines", "A better curve", "A larger β"]],
   ]]];
   const solved = new Set();
-  let at = null;
+  let at = null, kept = null; // what the reader had, while a lesson sets the page
 
   const go = section => { state.section = section; state.write(); $(`#${section} :is(.controls, .pictures, #lesson-list)`).scrollIntoView(); };
   const right = answers => typeof answers === "function" ? answers() : answers[0];
@@ -89,16 +89,29 @@
     const m = /^(\d)\.(\d)$/.exec(state.get("lesson") ?? "");
     if (m && lessons[m[1]]?.[1][m[2]]) return open(Number(m[1]), Number(m[2]));
   });
+  restorers.push(() => {
+    const m = /^(\d)\.(\d)$/.exec(state.get("lesson") ?? "");
+    if (m && lessons[m[1]]?.[1][m[2]]) return open(Number(m[1]), Number(m[2]));
+    hide();
+  });
 
   function list() {
+    const item = (l, s, text, question) => element("li", {},
+      element("button", { type: "button", class: "plain", onclick: () => open(l, s) }, solved.has(l + "." + s) ? "✓ " : "", ...rich(question)),
+      element("div", { class: "quiet" }, ...rich(text)));
     $("#lesson-list").replaceChildren(...lessons.map(([title, steps], l) => element("div", { class: "card" }, element("h2", {}, title),
-      element("ol", {}, ...steps.map(([text, , question], s) => element("li", {}, element("button", { type: "button", class: "plain", onclick: () => open(l, s) }, solved.has(l + "." + s) ? "✓ " : "", ...rich(question))))))));
+      element("ol", {}, ...steps.map(([text, , question], s) => item(l, s, text, question))))));
   }
 
   async function open(l, s) {
+    if (!kept) {
+      const { lesson, ...values } = state.values;
+      kept = { values, training: training.log() };
+    }
     at = [l, s];
     const [text, setup, question, answers] = lessons[l][1][s], dock = $("#dock");
-    state.set("lesson", l + "." + s);
+    state.only = { lesson: l + "." + s };
+    state.write();
     const verdict = element("p", { role: "status" }), check = given => {
       const ok = typeof answers === "function" ? Math.abs(Number(given.replace(",", ".")) - right(answers)) < 1e-6 && given.trim() !== "" : given === right(answers);
       verdict.className = ok ? "good" : "bad";
@@ -118,13 +131,22 @@
     await setup?.();
   }
 
-  function close() {
+  function hide() {
     $("#dock").hidden = true;
     document.body.classList.remove("docked");
-    state.set("lesson");
-    at = null;
-    go("lessons");
+    state.only = null;
+    at = kept = null;
   }
 
-  window.lessons = { open, answer: () => right(lessons[at[0]][1][at[1]][3]), solved: () => solved.size, count: lessons.map(l => l[1].length) };
+  // close gives the page back as the reader had it.
+  async function close() {
+    const { values, training: log } = kept;
+    hide();
+    state.section = "lessons";
+    await state.restore(values);
+    state.write();
+    await training.take(log);
+  }
+
+  window.lessons = { open, close, answer: () => right(lessons[at[0]][1][at[1]][3]), solved: () => solved.size, count: lessons.map(l => l[1].length) };
 }

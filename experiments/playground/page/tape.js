@@ -50,6 +50,14 @@
     position = Number(state.get("position"));
     await run();
   });
+  restorers.push(() => {
+    const chosen = examples[state.get("example")] ?? examples[0];
+    Object.assign(state.defaults, { text: chosen.text, x: chosen.X, w: chosen.W, b: chosen.B });
+    $("#example").value = state.values.text ? "own" : state.get("example");
+    for (const f of fields) $("#" + f).value = state.get(f);
+    position = Number(state.get("position"));
+    return run();
+  });
 
   function choose(e, index) {
     if (!e) return;

@@ -56,9 +56,42 @@
       $("#command-text").replaceChildren(element("code", {}, r.command), element("span", { class: "quiet" }, r.same
         ? " This repeats the run from its beginning; weights agree to rounding." : " Settings have changed on the way, or an epoch is not at its end: this is a whole run with the present ones."));
     };
+    // Without waiting: the tape is ready before.
     if (state.get("guide")) guide(Number(state.get("guide")), true);
-    else reset(); // without waiting: the tape is ready before
+    else reset().then(() => { if (!log.length) take(stored()); });
   });
+  restorers.push(async () => {
+    for (const k of knobs) k.show();
+    if (JSON.stringify(settings()) === applied) return;
+    const before = JSON.parse(applied), now = settings();
+    if (before.seed !== now.seed || before.batch !== now.batch) await reset(); else await changed();
+  });
+
+  // What has been trained, as settings and how many steps were taken with them: a reload and a closed lesson take
+  // the training up from it, since equal steps give equal weights.
+  let log = [], applied = "";
+  function stored() {
+    try { return JSON.parse(sessionStorage.getItem("training")) ?? []; } catch { return []; }
+  }
+  function note(now = JSON.stringify(settings())) {
+    if (log.at(-1)?.settings === now) log.at(-1).steps++; else log.push({ settings: now, steps: 1 });
+    try { sessionStorage.setItem("training", JSON.stringify(log)); } catch { /* see the theme */ }
+  }
+
+  // take takes up a training: the steps that were noted, with the settings that they had.
+  async function take(noted) {
+    if (JSON.stringify(noted) === JSON.stringify(log)) return;
+    const last = JSON.parse(noted.at(-1)?.settings ?? "{}"), now = settings();
+    if (noted.length && (last.seed !== now.seed || last.batch !== now.batch)) return;
+    await reset();
+    const id = generation;
+    for (const part of noted) {
+      if (id !== generation) return;
+      await engine.call("set", JSON.parse(part.settings));
+      for (let n = 0; n < part.steps && id === generation; n++) await step(part.settings);
+    }
+    if (id === generation) await changed();
+  }
 
   // guide chooses a guided setting, or none: that of the beginning.
   async function guide(i, keep) {
@@ -82,6 +115,7 @@
   }
 
   async function changed() {
+    applied = JSON.stringify(settings());
     try { await engine.call("set", settings()); } catch (e) { fail(e); }
   }
   function fail(e) { pause(); $("#training-error").textContent = e.message; }
@@ -90,6 +124,8 @@
   async function reset() {
     const id = ++generation;
     pause();
+    log = [];
+    applied = JSON.stringify(settings());
     history = []; evals = []; times = []; last = base = null; follow = true;
     $("#training-error").textContent = "";
     draw();
@@ -102,7 +138,7 @@
     } catch (e) { if (id === generation) fail(e); }
   }
 
-  async function step() {
+  async function step(replayed) {
     const id = generation;
     if (busy) return busy;
     busy = engine.call("step");
@@ -111,6 +147,7 @@
       if (id !== generation) return;
       times.push(r.milliseconds);
       history.push(r);
+      note(replayed);
       last = r;
       if (r.eval) evals.push(r.eval);
       draw();
@@ -123,7 +160,7 @@
     label();
     while (running && id === generation) await step();
   }
-  function pause() { running = false; label(); }
+  function pause() { running = false; label(); pair(); }
   function label() { $("#run").textContent = running ? "Stop ■" : "Train ▶"; }
 
   function draw() {
@@ -147,6 +184,7 @@
     if (follow) $("#when").value = evals.length - 1;
     points();
     similarity();
+    if (!running) pair();
   }
 
   const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -215,6 +253,30 @@
     $("#spectra").replaceChildren(plot("Spectra", v ? v.spectra.map((s, k) => ({ name: "view " + (k + 1), color: `var(${colors[k]})`, values: s ?? [], dash: k ? "5 3" : undefined })) : [], { low: 0, x: "eigenvalue", from: 1 }));
   }
 
+  // pair shows two graphs of the batch, and whether the views join them.
+  let shown = "";
+  async function pair() {
+    const v = last?.views;
+    if (!v) { shown = ""; return void $("#pair").replaceChildren(); }
+    for (const name of ["#pair-a", "#pair-b"]) $(name).max = v.n - 1;
+    const [i, j] = [Number($("#pair-a").value), Number($("#pair-b").value)].sort((a, b) => a - b), at = i * v.n - i * (i + 1) / 2 + j - i - 1;
+    const joined = k => i === j ? "the same graph" : v.edges[k][at] === "1" ? "joined" : "apart";
+    const key = `${v.samples[i]} ${v.samples[j]}`, said = element("p", {}, `view 1: ${joined(0)}; view 2: ${joined(1)}`);
+    if (key === shown && $("#pair").lastChild) return void $("#pair").lastChild.replaceWith(said);
+    shown = key;
+    const drawings = await Promise.all([i, j].map(k => engine.call("draw", { index: v.samples[k], policy: "dropN", ratio: 0 })));
+    if (key !== shown) return;
+    $("#pair").replaceChildren(...drawings.map(d => element("figure", {}, element("figcaption", { class: "quiet" }, d.title), views.draw(d))), said);
+  }
+  for (const name of ["#pair-a", "#pair-b"]) $(name).oninput = pair;
+  $("#similarity").onclick = e => {
+    if (e.target.tagName !== "CANVAS" || !last) return;
+    const box = e.target.getBoundingClientRect(), n = last.views.n, cell = (p, size) => Math.max(0, Math.min(n - 1, Math.floor(p / size * n)));
+    $("#pair-a").value = cell(e.clientX - box.left, box.width);
+    $("#pair-b").value = cell(e.clientY - box.top, box.height);
+    pair();
+  };
+
   function save(name, data) {
     const url = URL.createObjectURL(new Blob([data]));
     element("a", { href: url, download: name }).click();
@@ -222,5 +284,5 @@
   }
 
   // For lessons.
-  window.training = { step, reset, guide, train, evals: () => evals, base: () => base, history: () => history };
+  window.training = { log: () => structuredClone(log), take, step: () => step(), reset, guide, train, evals: () => evals, base: () => base, history: () => history };
 }

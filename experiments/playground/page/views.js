@@ -20,6 +20,10 @@
     $("#node").oninput = () => { state.set("node", $("#node").value); node(); };
     await draw();
   });
+  restorers.push(() => {
+    for (const name of ["graph", "smiles", "ratio", "view-seed"]) $("#" + name).value = state.get(name);
+    return draw();
+  });
 
   // layout places the nodes of a graph that is no molecule by springs along edges and repulsion, the same way every time.
   function layout(n, edges) {
@@ -70,28 +74,53 @@
 
   const same = (a, b) => a[0] === b[0] && a[1] === b[1] || a[0] === b[1] && a[1] === b[0];
 
-  // picture draws the graph, or its view over it.
+  // picture draws the graph, or its view over it. A molecule is drawn as chemists do, and its view covers what is gone.
   function picture(d, label, view, chosen) {
-    const xs = place.map(p => p[0]), ys = place.map(p => p[1]), least = [Math.min(...xs), Math.min(...ys)];
+    return d.svg ? molecule(d, label, view, chosen) : graph(d, label, view, chosen);
+  }
+
+  // states returns the class of each node in the picture, and the neighbours of the chosen one.
+  function states(d, view, chosen) {
+    const near = new Set((d.edges ?? []).filter(e => e.includes(chosen)).map(e => e[0] === chosen ? e[1] : e[0]));
+    return d.labels.map((_, i) => view && !d.kept[i] ? "gone" : view && d.masked[i] ? "masked" : i === chosen ? "on" : near.has(i) ? "near" : "");
+  }
+
+  function molecule(d, label, view, chosen) {
+    const svg = new DOMParser().parseFromString(d.svg, "image/svg+xml").documentElement;
+    svg.setAttribute("aria-label", label);
+    const names = states(d, view, chosen), now = d.view ?? [];
+    // A line leaves a share of the bond free at both ends, for the letters there.
+    const line = ([i, j], name, free) => {
+      const along = (k, share) => place[i][k] + (place[j][k] - place[i][k]) * share;
+      svg.append(element("line", { x1: along(0, free), y1: along(1, free), x2: along(0, 1 - free), y2: along(1, 1 - free), class: name }));
+    };
+    if (view) {
+      for (const e of d.edges ?? []) if (!now.some(f => same(e, f))) line(e, "gone", 0.2);
+      for (const e of now) if (!(d.edges ?? []).some(f => same(e, f))) line(e, "new", 0);
+    }
+    place.slice(0, d.labels.length).forEach(([x, y], i) => {
+      const hover = view ? {} : { onmouseenter: () => hovered(i), onclick: () => hovered(i) };
+      svg.append(element("g", { class: "atom " + names[i], ...hover }, element("circle", { cx: x, cy: y, r: view ? 10 : 12 }), names[i] === "masked" && element("text", { x, y: y + 5 }, "~")));
+    });
+    return svg;
+  }
+
+  function graph(d, label, view, chosen, places = place) {
+    const xs = places.map(p => p[0]), ys = places.map(p => p[1]), least = [Math.min(...xs), Math.min(...ys)];
     const span = Math.max(Math.max(...xs) - least[0], Math.max(...ys) - least[1], 1), size = view ? 220 : 420, r = view ? 6.5 : 9;
     const at = i => [14 + (xs[i] - least[0]) / span * (size - 28), 14 + (ys[i] - least[1]) / span * (size - 28)];
     const high = 28 + (Math.max(...ys) - least[1]) / span * (size - 28);
     const svg = element("svg", { class: "graph", viewBox: `0 0 ${size} ${high}`, role: "img", "aria-label": label });
-    const near = new Set(), edges = d.edges ?? [], now = view ? d.view ?? [] : edges;
+    const names = states(d, view, chosen), edges = d.edges ?? [], now = view ? d.view ?? [] : edges;
     const line = ([i, j], name) => {
       const [x1, y1] = at(i), [x2, y2] = at(j);
       svg.append(element("line", { x1, y1, x2, y2, class: name }));
     };
-    for (const e of edges) {
-      const on = e.includes(chosen);
-      if (on) near.add(e[0] === chosen ? e[1] : e[0]);
-      line(e, view && !now.some(f => same(e, f)) ? "gone" : on ? "on" : "");
-    }
+    for (const e of edges) line(e, view && !now.some(f => same(e, f)) ? "gone" : e.includes(chosen) ? "on" : "");
     if (view) for (const e of now) if (!edges.some(f => same(e, f))) line(e, "new");
     d.labels.forEach((k, i) => {
-      const [x, y] = at(i), name = view && !d.kept[i] ? "gone" : view && d.masked[i] ? "masked" : i === chosen ? "on" : near.has(i) ? "near" : "";
-      const hover = view ? {} : { onmouseenter: () => hovered(i), onclick: () => hovered(i) };
-      svg.append(element("g", { class: name, ...hover }, element("circle", { cx: x, cy: y, r, fill: color(k) }), element("text", { x, y: y + 3.5 }, view && d.masked[i] ? "~" : d.names[k])));
+      const [x, y] = at(i), hover = view || chosen === undefined ? {} : { onmouseenter: () => hovered(i), onclick: () => hovered(i) };
+      svg.append(element("g", { class: "atom " + names[i], ...hover }, element("circle", { cx: x, cy: y, r, fill: color(k) }), element("text", { x, y: y + 3.5 }, view && d.masked[i] ? "~" : d.names[k])));
     });
     return svg;
   }
@@ -103,6 +132,10 @@
     node();
   }
 
+  // stages are what a layer does, one after the other; stage counts those that are shown.
+  const stages = ["own label", "messages", "sum", "first half of the MLP", "second half"];
+  let stage = stages.length;
+
   // node shows the layer at the chosen node.
   function node() {
     const i = Number($("#node").value), width = drawn.names.length, l = drawn.layer, edges = drawn.edges ?? [];
@@ -113,16 +146,33 @@
     const row = (values, n) => values.slice(i * n, (i + 1) * n), wide = l.out.length / drawn.labels.length;
     $("#node-text").textContent = `${i}, ${drawn.names[drawn.labels[i]]}`;
     $("#graph-picture").replaceChildren(picture(drawn, drawn.title, false, i));
+    if (stage === 2) messages(i, near);
+    const shown = [
+      matrix("x_i, the node's own label", 1, width, own), matrix("the sum over its neighbours", 1, width, others), matrix("their sum, as the engine has it", 1, width, row(l.sum, width)),
+      matrix("after Linear and ReLU", 1, wide, row(l.hidden, wide)), matrix("after the second Linear: y_i", 1, wide, row(l.out, wide)),
+    ];
+    const to = (text, n, name) => element("button", { type: "button", "aria-label": name, disabled: n < 1 || n > stages.length, onclick: () => { stage = n; node(); $(`#node-layer button[aria-label="${name}"]`)?.focus(); } }, text);
     $("#node-layer").replaceChildren(
       element("p", { class: "formula" }, "y_i = MLP((1+ε)·x_i + Σ_{j→i} x_j),  ε = 0"),
       element("p", { class: "quiet" }, near.length ? `Its neighbours are ${near.join(", ")}. A column for each label: ${drawn.names.join(", ")}.` : "It has no neighbours."),
-      matrix("x_i, the node's own label", 1, width, own), matrix("the sum over its neighbours", 1, width, others), matrix("their sum, as the engine has it", 1, width, row(l.sum, width)),
-      matrix("after Linear and ReLU", 1, wide, row(l.hidden, wide)), matrix("after the second Linear: y_i", 1, wide, row(l.out, wide)),
+      element("div", { class: "flow", role: "group", "aria-label": "Steps of the layer" }, to("|◀", 1, "First step"), to("◀", stage - 1, "Step back"), to("Step ▶", stage + 1, "Next step"), element("output", {}, `${stage} of ${stages.length}: ${stages[stage - 1]}`)),
+      ...shown.slice(0, stage),
       element("p", { class: "quiet" }, "The weights are random, of width 8. Hover over a node, or move the slider."));
+  }
+
+  // messages shows dots that travel from the neighbours to the node.
+  function messages(i, near) {
+    const circles = [...$("#graph-picture").querySelectorAll("g.atom circle")].map(c => [c.getAttribute("cx"), c.getAttribute("cy")]);
+    for (const j of near) {
+      const dot = element("circle", { class: "message", cx: circles[j][0], cy: circles[j][1], r: 5, style: `--dx:${circles[i][0] - circles[j][0]}px;--dy:${circles[i][1] - circles[j][1]}px` });
+      $("#graph-picture svg").append(dot);
+    }
   }
 
   // For lessons.
   window.views = {
+    layout,
+    draw: d => graph(d, d.title, false, undefined, layout(d.labels.length, d.edges ?? [])),
     drawn: () => drawn, node: hovered,
     choose: i => { $("#graph").value = i; state.set("graph", String(i)); $("#smiles").value = ""; state.set("smiles"); return draw(); },
   };

@@ -188,6 +188,7 @@ type Report struct {
 type Views struct {
 	N       int        `json:"n"`
 	Classes []int      `json:"classes"`
+	Samples []int      `json:"samples"` // numbers of the graphs in the set
 	Edges   [2]string  `json:"edges"`   // the upper triangle, row by row: 1 where S > θ
 	Spectra [2]Numbers `json:"spectra"` // of the Laplacians of the adjacency in force, ascending
 }
@@ -263,6 +264,7 @@ func (t *Training) views(samples []int, batch *graph.Batch) (v Views) {
 	v.N = n
 	for _, i := range order {
 		v.Classes = append(v.Classes, class(i))
+		v.Samples = append(v.Samples, samples[i])
 	}
 	for k := range 2 {
 		sorted := make([]float64, 0, n*d)

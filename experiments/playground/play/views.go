@@ -41,7 +41,8 @@ type Drawing struct {
 	Names  []string `json:"names"`  // of the labels
 	Labels []int32  `json:"labels"` // of the nodes
 	Edges  [][2]int `json:"edges"`  // each once
-	// Of a molecule: the places of its atoms, Y down, and the colours of the names; "" is the page's.
+	// Of a molecule: its drawing, the places of its atoms there, and the colours of the names; "" is the page's.
+	SVG     string       `json:"svg,omitempty"`
 	Places  [][2]float64 `json:"places,omitempty"`
 	Colours []string     `json:"colours,omitempty"`
 	// The view: which nodes stay, whose features are noise, and its edges.
@@ -156,8 +157,10 @@ func (p Picture) graph(d *Drawing) (*graph.Graph, error) {
 		}
 		d.Labels[i] = int32(k)
 	}
-	for _, p := range depict.Layout(m).Atoms[:len(m.Atoms)] {
-		d.Places = append(d.Places, [2]float64{p.X, -p.Y})
+	drawing := depict.Layout(m)
+	d.SVG = drawing.SVG(depict.Options{Title: p.SMILES})
+	for _, p := range drawing.Atoms[:len(m.Atoms)] {
+		d.Places = append(d.Places, [2]float64{bondLength * p.X, -bondLength * p.Y})
 	}
 	var edges [][2]int
 	for _, b := range m.Bonds {
@@ -166,7 +169,10 @@ func (p Picture) graph(d *Drawing) (*graph.Graph, error) {
 	return graph.FromEdges(len(m.Atoms), edges, graph.Features{Width: len(d.Names), Category: d.Labels})
 }
 
-const maxAtoms = 80
+const (
+	maxAtoms   = 80
+	bondLength = 30 // of [depict.Drawing.SVG]
+)
 
 // layer runs a GIN layer with weights of seed 0.
 func layer(g *graph.Graph) (l Layer) {
