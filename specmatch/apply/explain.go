@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -21,20 +22,34 @@ type Explanation struct {
 	ID     string `json:"id"`
 	SMILES string `json:"smiles,omitempty"` // of a molecule, as in the file
 	// Nodes has a value for each node of the graph. The nodes of a molecule are its atoms in the order of
-	// the SMILES, without hydrogens.
+	// the SMILES, without hydrogens. If fragments are explained, each of their atoms has an equal share.
 	Nodes map[string][]float64 `json:"nodes"`
+	// Fragments are those of [Explainer.ByFragments].
+	Fragments []Fragment `json:"fragments,omitempty"`
 	// prediction = mean + Σ nodes + rest. Models of earlier versions have no mean.
 	Prediction map[string]float64 `json:"prediction"`
 	Mean       map[string]float64 `json:"mean,omitempty"`
 	Rest       map[string]float64 `json:"rest,omitempty"`
 }
 
+// Fragment is a piece of a molecule that is removed as a whole.
+type Fragment struct {
+	Atoms        []int              `json:"atoms"`  // in the order of the SMILES, from 0
+	SMILES       string             `json:"smiles"` // of the piece, with hydrogens in place of what it was bound to
+	Contribution map[string]float64 `json:"contribution"`
+}
+
 // Explainer explains the mean prediction of models that are alike. It is for one goroutine.
 type Explainer struct {
+	// ByFragments explains what the [molecule.Molecule.Fragments] of a molecule contribute, rather than single
+	// atoms. Graphs have no fragments, and are explained by nodes.
+	ByFragments bool
+
 	models []*model.Trained
 	// For molecules:
 	categories *feature.Set
 	parser     molecule.Parser
+	writer     molecule.Parser                    // of SMILES of what parser holds
 	vector     func(*molecule.Molecule) []float32 // nil without features
 }
 
@@ -89,6 +104,38 @@ func (e *Explainer) Explain(
 		}
 	}
 	return model.Explain(ctx, e.models, g, removals)
+}
+
+// explainFragments explains the predictions for the graph of a molecule by its fragments: the rows of
+// Contributions.Nodes are theirs. A molecule of one fragment has no contributions but the rest.
+func (e *Explainer) explainFragments(
+	ctx context.Context, g *graph.Graph, mol *molecule.Molecule, fragments [][]int,
+) (model.Contributions, error) {
+	removals := make([][]model.Removal, len(fragments))
+	for k, atoms := range fragments {
+		if after := e.without(mol, atoms...); after != nil {
+			removals[k] = []model.Removal{{After: after}}
+		}
+	}
+	return model.Explain(ctx, e.models, g, removals)
+}
+
+// smiles returns the SMILES of some atoms of a molecule, "" if perception refuses them.
+func (e *Explainer) smiles(mol *molecule.Molecule, atoms []int) string {
+	var others []int
+	for i := range mol.Atoms {
+		if !slices.Contains(atoms, i) {
+			others = append(others, i)
+		}
+	}
+	if len(others) == 0 {
+		return e.writer.CanonicalSMILES(mol)
+	}
+	part, err := e.parser.Without(mol, others...)
+	if err != nil {
+		return ""
+	}
+	return e.writer.CanonicalSMILES(part)
 }
 
 // leavesOf returns the neighbours of a node that have no other neighbour.
@@ -175,7 +222,15 @@ func (e *Explainer) record(ctx context.Context, r *records.Record) (*Explanation
 	if r.Err != nil {
 		return nil, nil
 	}
-	c, err := e.Explain(ctx, r.Graph, r.Molecule)
+	var fragments [][]int
+	var c model.Contributions
+	var err error
+	if e.ByFragments && r.Molecule != nil {
+		fragments = r.Molecule.Fragments()
+		c, err = e.explainFragments(ctx, r.Graph, r.Molecule, fragments)
+	} else {
+		c, err = e.Explain(ctx, r.Graph, r.Molecule)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -183,24 +238,45 @@ func (e *Explainer) record(ctx context.Context, r *records.Record) (*Explanation
 		return nil, nil
 	}
 	columns := e.models[0].Card.Head.Columns()
-	named := func(values []float64) map[string]float64 {
-		byName := map[string]float64{}
-		for k, v := range values {
-			byName[columns[k]] = float64(float32(v))
-		}
-		return byName
-	}
 	line := &Explanation{
 		ID:         r.ID,
 		SMILES:     r.SMILES,
 		Nodes:      map[string][]float64{},
-		Prediction: named(c.Prediction),
-		Mean:       named(c.Mean),
-		Rest:       named(c.Rest),
+		Prediction: named(columns, c.Prediction),
+		Mean:       named(columns, c.Mean),
+		Rest:       named(columns, c.Rest),
 	}
-	for i, v := range c.Nodes {
-		name := columns[i%len(columns)]
-		line.Nodes[name] = append(line.Nodes[name], float64(float32(v)))
+	if fragments == nil {
+		for i, v := range c.Nodes {
+			name := columns[i%len(columns)]
+			line.Nodes[name] = append(line.Nodes[name], float64(float32(v)))
+		}
+		return line, nil
+	}
+	for _, name := range columns {
+		line.Nodes[name] = make([]float64, r.Graph.Nodes())
+	}
+	for k, atoms := range fragments {
+		values := named(columns, c.Nodes[k*len(columns):(k+1)*len(columns)])
+		line.Fragments = append(line.Fragments, Fragment{
+			Atoms:        atoms,
+			SMILES:       e.smiles(r.Molecule, atoms),
+			Contribution: values,
+		})
+		for name, v := range values {
+			for _, i := range atoms {
+				line.Nodes[name][i] = float64(float32(v / float64(len(atoms))))
+			}
+		}
 	}
 	return line, nil
+}
+
+// named returns values by their columns; none without values.
+func named(columns []string, values []float64) map[string]float64 {
+	byName := map[string]float64{}
+	for k, v := range values {
+		byName[columns[k]] = float64(float32(v))
+	}
+	return byName
 }

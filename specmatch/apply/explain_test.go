@@ -191,6 +191,7 @@ func TestExplainFeatures(t *testing.T) {
 			}
 		}
 	}
+	checkFragments(t, explainer, m, x, split.Test, share[0])
 	mean := sum / float64(n)
 	t.Logf("a fluorine contributes %.3f at a share %.2f of the linear model", mean, share[0])
 	if n < 10 || share[0] < 0.5 || math.Abs(mean-share[0]) > 0.15 {
@@ -204,4 +205,58 @@ func span(n int) (all []int) {
 		all = append(all, i)
 	}
 	return all
+}
+
+// checkFragments: lines add up, also over the atoms, and fragments with fluorine contribute about their number of
+// fluorine atoms, times the share of the linear model.
+func checkFragments(t *testing.T, e *apply.Explainer, m *model.Trained, x *finetune.Examples, test []int, share float64) {
+	t.Helper()
+	predictor, err := apply.Predictor(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	text.WriteString("name,smiles\n")
+	for _, i := range test {
+		fmt.Fprintf(&text, "%s,%s\n", x.Records[i].ID, x.Records[i].SMILES)
+	}
+	e.ByFragments = true
+	defer func() { e.ByFragments = false }()
+	reads, err := apply.Reads(m.Card)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := apply.Job{Path: "m.csv", Records: reads.Options(records.Options{ID: "name", Input: strings.NewReader(text.String())}), Model: predictor}
+	n, total := 0.0, 0.0
+	err = job.EachExplanation(t.Context(), func(r *records.Record, x *apply.Explanation) error {
+		sum := x.Mean["y"] + x.Rest["y"]
+		atoms := 0
+		for _, f := range x.Fragments {
+			sum += f.Contribution["y"]
+			atoms += len(f.Atoms)
+			piece, err := molecule.Parse(f.SMILES)
+			if err != nil || len(piece.Atoms) != len(f.Atoms) {
+				t.Errorf("%s: the fragment %v has the SMILES %s, %v", x.SMILES, f.Atoms, f.SMILES, err)
+			}
+			if fluorines := strings.Count(f.SMILES, "F"); fluorines > 0 && len(x.Fragments) > 1 {
+				n++
+				total += f.Contribution["y"] / float64(fluorines)
+			}
+		}
+		nodes := x.Mean["y"] + x.Rest["y"]
+		for _, v := range x.Nodes["y"] {
+			nodes += v
+		}
+		if math.Abs(sum-x.Prediction["y"]) > 1e-4 || math.Abs(nodes-x.Prediction["y"]) > 1e-4 || atoms != len(r.Molecule.Atoms) {
+			t.Errorf("%s: fragments of %d atoms sum up to %v, nodes to %v, and the prediction is %v", x.SMILES, atoms, sum, nodes, x.Prediction["y"])
+		}
+		return nil
+	}, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("in %v fragments, a fluorine contributes %.2f", n, total/n)
+	if n < 3 || math.Abs(total/n-share) > 0.2 {
+		t.Errorf("in %v fragments, a fluorine contributes %.2f, and the linear model has the share %.2f", n, total/n, share)
+	}
 }

@@ -21,8 +21,8 @@ type Contributions struct {
 	Prediction []float64 // [Outputs]
 	// Mean is the prediction that ignores the graph; nil for models of earlier versions. See [Head.Ignorant].
 	Mean []float64
-	// Nodes [nodes×Outputs] has by how much the prediction falls when a node is removed. A positive value
-	// says that the node raises the prediction.
+	// Nodes has by how much the prediction falls when a node is removed, [nodes×Outputs], or whatever else
+	// the removals are of. A positive value says that the node raises the prediction.
 	Nodes []float64
 	// Rest is what the nodes do not explain one by one: what the graph without any node would differ from
 	// the mean, and what nodes do together, such as two that can stand in for each other. Nil without Mean.
@@ -32,8 +32,8 @@ type Contributions struct {
 // Removal is a graph before and after a node is removed. Before is nil for the whole graph.
 type Removal struct{ Before, After *graph.Graph }
 
-// Explain explains the mean prediction of models that predict the same things, by occlusion: a node
-// contributes the mean of the drops of its removals, 0 without one. They are those of [WithoutNodes] or, for
+// Explain explains the mean prediction of models that predict the same things, by occlusion: a node, or a group of
+// nodes, contributes the mean of the drops of its removals, 0 without one. They are those of [WithoutNodes] or, for
 // molecules, molecules without the atom, with their own features (Sheridan, J. Chem. Inf. Model. 59 (2019)
 // 1324).
 //
@@ -61,7 +61,7 @@ func Explain(
 		return row
 	}
 	c.Prediction = next()
-	c.Nodes = make([]float64, whole.Nodes()*h.Outputs)
+	c.Nodes = make([]float64, len(removals)*h.Outputs)
 	for v, ofNode := range removals {
 		row := c.Nodes[v*h.Outputs : (v+1)*h.Outputs]
 		for _, r := range ofNode {

@@ -14,6 +14,12 @@ import (
 	"github.com/specmatch/specmatch/tensor/files"
 )
 
+// The values of -explain-by.
+const (
+	byAtoms     = "atoms"
+	byFragments = "fragments"
+)
+
 // prediction is the command predict.
 type prediction struct {
 	input
@@ -24,12 +30,13 @@ type prediction struct {
 	Distance bool
 	Answers  bool
 	Explain  string
+	By       string // what is explained: byAtoms or byFragments
 	Domain   string
 	Targets  []string
 }
 
 func setupPredict(f *cli.FlagSet) cli.Action {
-	x := new(prediction)
+	x := &prediction{By: byAtoms}
 	x.output.input = &x.input
 	x.output.models = func() []string { return x.Models }
 	f.Common("in", "model", "out", "level", "distance", "domain", "explain", "target", "keep", "id", "smiles-column",
@@ -54,6 +61,9 @@ func (x *prediction) registerModel(f *cli.FlagSet) {
 	cli.Var(f, &x.Explain, "explain", setting.Text,
 		"JSON Lines `file` for the contribution of each node or atom to each prediction: the drop\n"+
 			"when it is removed, with features of the rest; a name that ends in .html makes a page of drawings")
+	cli.Var(f, &x.By, "explain-by", setting.OneOf(byAtoms, byFragments),
+		"`parts` that -explain removes: atoms (and nodes of graphs), or the fragments of a molecule: its ring\n"+
+			"systems, and the groups and chains between and beside them")
 	cli.Var(f, &x.Domain, "domain", setting.Text,
 		"table `file` (CSV) for how far each molecule is from the training molecules: whether it is outside of the\n"+
 			"model's domain and why, and its three nearest training molecules with their targets")
@@ -206,6 +216,7 @@ func (x *prediction) explain(ctx context.Context, copies [][]*model.Trained, row
 		if err != nil {
 			return err
 		}
+		e.ByFragments = x.By == byFragments
 		explainers = append(explainers, e)
 	}
 	options, err := x.input.options()

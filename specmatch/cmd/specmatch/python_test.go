@@ -14,7 +14,7 @@ const parametersFile = "../../python/src/specmatch_cl/parameters.py"
 // notParameters are the flags that the package for Python sets itself, or that concern files only.
 var notParameters = strings.Fields("in out out-format format id strict target kind seed seeds first-seed test valid " +
 	"shard collect list smiles-column checkpoint mixed tensorboard attributes keep float16 workers folds " +
-	"level distance explain model method weight positive curve answers")
+	"level distance explain model method weight positive curve answers explain-by")
 
 // A parameter of an estimator in Python.
 type parameter struct {

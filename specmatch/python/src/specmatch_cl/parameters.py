@@ -95,6 +95,7 @@ FLAGS: dict[str, tuple[str, ...]] = {
         "backend",
         "bf16",
         "domain",
+        "explain_by",
         "ignore",
         "largest_fragment",
         "neutralise",
