@@ -177,13 +177,13 @@ func (m *Trained) Explain(ctx context.Context, g *graph.Graph) (Contributions, e
 	return Explain(ctx, []*Trained{m}, g, WithoutNodes(g))
 }
 
-// WithoutNodes returns the removal of each node from a graph; none for a graph of one node. Other nodes keep
-// their features, and the graph its global numbers.
+// WithoutNodes returns the removals of each node from a graph: one, or none from a graph of one node. Other nodes
+// keep their features, and the graph its global numbers.
 func WithoutNodes(g *graph.Graph) [][]Removal {
-	if g.Nodes() < 2 {
-		return nil
-	}
 	removals := make([][]Removal, g.Nodes())
+	if len(removals) < 2 {
+		return removals
+	}
 	for v := range removals {
 		removals[v] = []Removal{{After: withoutNode(g, int32(v))}}
 	}

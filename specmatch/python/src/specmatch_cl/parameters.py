@@ -95,7 +95,6 @@ FLAGS: dict[str, tuple[str, ...]] = {
         "backend",
         "bf16",
         "domain",
-        "explain_by",
         "ignore",
         "largest_fragment",
         "neutralise",
