@@ -22,8 +22,8 @@ func (e *engine[T]) LayerRows(l *backend.RowsLayer) {
 }
 
 const (
-	rowsBlock = 784 // 56 tiles of the AVX-512 kernel; with fewer rows, packing the weights dominates
-	rowsNear  = 32  // rows that stay in the first-level cache
+	rowsBlock = 1568 // 112 tiles of the AVX-512 kernel; with fewer rows, packing the weights dominates
+	rowsNear  = 32   // rows that stay in the first-level cache
 )
 
 type rowsTask[T float] struct {

@@ -6,10 +6,10 @@ import "math/bits"
 // its row is kept. A slot belongs to a set of [ways] slots, and the hash of an environment
 // chooses its set.
 //
-// Which slot of a set is replaced follows Jaleel, Theobald, Steely and Emer (2010): a new
-// environment counts as old until it occurs again, so that environments that occur once
-// do not replace those that occur often. A slot that the present batch uses is never
-// replaced.
+// Which slot of a set is replaced follows Jaleel, Theobald, Steely and Emer (2010), with priority by
+// frequency: a new environment counts as old, and becomes younger each time that it occurs again. So
+// environments that occur once do not replace those that occur often. A slot that the present batch
+// uses is never replaced.
 type cache struct {
 	sets    []set
 	entries []entry // [ways·sets]
@@ -19,7 +19,7 @@ type cache struct {
 // the processor's cache.
 type set struct {
 	tags  uint64 // for each slot, a byte of the hash
-	ages  uint64 // for each slot, a byte: 0 to oldest or a little more, with [inUse] in batch
+	ages  uint64 // for each slot, a byte: 0 to oldest, with [inUse] in batch
 	batch uint32 // the last batch that used the set
 }
 
@@ -40,7 +40,8 @@ type key struct {
 
 const (
 	ways      = 8
-	oldest    = 7
+	oldest    = 60                 // of an age
+	younger   = 8                  // by how much an age falls when the environment occurs
 	inUse     = 1 << 7             // the bit of an age that protects a slot
 	everyByte = 0x0101010101010101 // times a byte: this byte for every slot
 	maxBonds  = 4                  // of an environment that is kept; carbon has no more
@@ -85,7 +86,8 @@ func (c *cache) place(hash uint64, k *key, batch uint32) (slot int, found bool) 
 	for candidates := s.candidates(hash); candidates != 0; candidates &= candidates - 1 {
 		position := bits.TrailingZeros64(candidates) / 8
 		if slot := ways*number + position; c.entries[slot].key == *k {
-			s.ages = withByte(s.ages, position, inUse)
+			age := int(s.ages>>(8*position)) & (inUse - 1)
+			s.ages = withByte(s.ages, position, inUse|byte(max(0, age-younger)))
 			return slot, true
 		}
 	}
@@ -100,9 +102,8 @@ func (c *cache) place(hash uint64, k *key, batch uint32) (slot int, found bool) 
 	if age < 0 {
 		return -1, false
 	}
-	if age < oldest {
-		s.ages += uint64(oldest-age) * everyByte
-	}
+	unused := ^s.ages >> 7 & everyByte
+	s.ages += uint64(oldest-age) * unused
 	s.tags = withByte(s.tags, victim, byte(hash))
 	s.ages = withByte(s.ages, victim, inUse|oldest-1)
 	return ways*number + victim, false

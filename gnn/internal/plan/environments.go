@@ -97,12 +97,16 @@ func NewEnvironments(
 		m.last = new(radius)
 		count = layers
 	}
-	// There are few environments of small radii, and all of them occur often.
+	// There are few environments of small radii, and all of them occur often. Those of the largest
+	// radius occur least often.
 	shares := make([]int, count)
 	total := 0
 	for l := range count {
 		m.radii = append(m.radii, &radius{width: hidden})
-		shares[l] = []int{1, 4, 16, 32}[min(l, 3)]
+		shares[l] = []int{1, 4, 24, 40, 32}[min(l, 4)]
+		if l == layers {
+			shares[l] /= 2
+		}
 		if m.last != nil && l == count-1 { // rows after the next product, which are wider
 			m.radii[l].width = e.MLPs[l].Layers[0].W.Value.Cols
 			shares[l] *= 2
