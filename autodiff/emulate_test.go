@@ -7,4 +7,4 @@ import (
 	_ "github.com/specmatch/specmatch/backend/cuda"
 )
 
-func init() { fusing = append(fusing, backendtest.Others("cuda-emulator", "cuda")...) }
+func init() { fusing = append(fusing, backendtest.Others("cuda-emulator", "cuda", "cuda-3xtf32")...) }

@@ -34,18 +34,30 @@ func init() {
 		func(p tensor.Precision) (backend.Backend, error) {
 			return New(p, TF32())
 		})
+	backend.Register("cuda-3xtf32",
+		func(p tensor.Precision) (backend.Backend, error) {
+			return New(p, Split())
+		})
 }
 
 // An Option departs from the defaults of [New].
 type Option func(*options)
 
-type options struct{ tf32 bool }
+type options struct{ tf32, split bool }
 
 // TF32 lets matrix products of float32 round their inputs to 10 bits of
 // fraction, which tensor cores multiply several times faster. Off by default.
 func TF32() Option {
 	return func(o *options) {
 		o.tf32 = true
+	}
+}
+
+// Split computes large matrix products of float32 as three products in TF32, on tensor cores, at
+// about the accuracy of float32. It changes nothing in float64. Off by default.
+func Split() Option {
+	return func(o *options) {
+		o.split = true
 	}
 }
 
@@ -63,6 +75,10 @@ func New(p tensor.Precision, opts ...Option) (backend.Backend, error) {
 	e, err := open(d, p)
 	if err != nil {
 		return nil, fmt.Errorf("backend \"cuda\": %w", err)
+	}
+	if o.split && p == tensor.Float32 {
+		d.split = true
+		e.split = worthSplitting
 	}
 	return e, nil
 }
@@ -121,6 +137,7 @@ func describeDevice() (string, error) {
 type device struct {
 	precision tensor.Precision
 	tf32      bool
+	split     bool
 	dev       cu.Device
 	ctx       cu.CUContext
 	stream    cu.Stream
@@ -356,8 +373,11 @@ func (d *device) cstream() C.CUstream {
 }
 
 func (d *device) name() string {
-	if d.tf32 {
+	switch {
+	case d.tf32:
 		return "cuda-tf32"
+	case d.split:
+		return "cuda-3xtf32"
 	}
 	return "cuda"
 }
@@ -484,6 +504,12 @@ func (d *device) gemm(
 			C.CUdeviceptr(a), C.int(lda), C.CUdeviceptr(b), C.int(ldb),
 			C.double(beta), C.CUdeviceptr(c),
 		))
+	})
+}
+
+func (d *device) round(on bool) error {
+	return d.exclusive(func() error {
+		return blasResult(C.table_blas_round(d.blas, C.int(flagWord(on))))
 	})
 }
 

@@ -17,6 +17,7 @@
 //	primitives.go, fused_*.go   a primitive → kernels, grids and parameters
 //	engine.go                   memory, transfers, recording
 //	driver.go                   what an engine needs of a device: 17 calls
+//	  split.go                  products in TF32 at the accuracy of float32
 //	  device.go, table.go …     the NVIDIA driver (tag cuda, linux/amd64)
 //	  emulator.go               the same kernels on the processor (tag emulate)
 //	kernels/                    kernels.cu, its PTX, statistics of the machine code
@@ -46,6 +47,13 @@
 // With SPECMATCH_NVRTC=compute_90, or another architecture, an engine compiles the kernels
 // for it by NVIDIA's libnvrtc (SPECMATCH_LIBNVRTC) when it opens, instead of using the
 // embedded PTX. This is for measurements.
+//
+// # Products on tensor cores
+//
+// The engine "cuda-tf32" rounds the operands of float32 products to 11 significant bits. The engine
+// "cuda-3xtf32" keeps about the accuracy of float32: it splits each operand into a head and a rest of 11
+// bits, and adds three products (split.go). It has not met a GPU. Its emulation passes what the others
+// pass.
 //
 // # Determinism
 //

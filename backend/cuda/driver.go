@@ -52,6 +52,8 @@ type driver interface {
 		ldb int,
 		beta float64, c pointer,
 	) error
+	// round lets the gemms that follow round their float32 inputs to TF32, or forbids it.
+	round(on bool) error
 
 	newEvent() (event, error)
 	freeEvent(e event) error

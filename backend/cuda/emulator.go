@@ -20,6 +20,18 @@ func init() {
 		func(p tensor.Precision) (backend.Backend, error) {
 			return open(newEmulator(p), p)
 		})
+	backend.Register("cuda-emulator-3xtf32", openSplitEmulator)
+}
+
+// openSplitEmulator opens an engine that splits all products.
+func openSplitEmulator(p tensor.Precision) (backend.Backend, error) {
+	d := newEmulator(p)
+	d.split = p == tensor.Float32
+	e, err := open(d, p)
+	if err == nil && d.split {
+		e.split = new(splitting)
+	}
+	return e, err
 }
 
 // emulator is a driver without a device: kernels.cu runs on the processor, device memory
@@ -32,6 +44,7 @@ type emulator struct {
 	copies    []func() error // that the stream has not waited for
 	events    event          // so far
 	recording *emulated      // or nil
+	split     bool           // for its name
 }
 
 // emulated is a recorded sequence of calls in the stream.
@@ -42,6 +55,9 @@ func newEmulator(p tensor.Precision) *emulator {
 }
 
 func (d *emulator) name() string {
+	if d.split {
+		return "cuda-emulator-3xtf32"
+	}
 	return "cuda-emulator"
 }
 
@@ -221,6 +237,9 @@ func (d *emulator) product(
 		general(b, rb, cb, ldb), beta, general(c, m, n, n),
 	)
 }
+
+// round does nothing: the products are float32's.
+func (d *emulator) round(bool) error { return nil }
 
 func (d *emulator) newEvent() (event, error) {
 	d.events++

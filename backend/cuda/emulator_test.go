@@ -3,11 +3,15 @@
 package cuda
 
 import (
+	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/backendtest"
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -21,6 +25,44 @@ func TestEmulated(t *testing.T) {
 func TestEmulatedEveryKernel(t *testing.T) {
 	for _, p := range []tensor.Precision{tensor.Float32, tensor.Float64} {
 		everyKernel(t, newEmulator(p), p)
+	}
+}
+
+// TestSplitTraining: the losses of training with split products follow those with products of float32.
+func TestSplitTraining(t *testing.T) {
+	losses := func(split bool) (all []float64) {
+		e := openWith(t, split)
+		rng := rand.New(rand.NewPCG(1, 2))
+		encoder := gnn.NewResGCN(e, gnn.ResGCNConfig{In: 5, Hidden: 33, Layers: 2, Residual: true}, rng)
+		tr := specmatch.NewTrainer(e, specmatch.NewModel(e, encoder, rng), specmatch.Objective{
+			Contrast: specmatch.InfoNCE{Tau: 0.2},
+			Match:    specmatch.DefaultLaplacianMatch(),
+			Beta:     specmatch.Beta{Weight: 0.1},
+		}, 0.003)
+		b := molecules(8, 12, 4, 5, false)
+		for range 6 {
+			stats, err := tr.Step(b, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, stats.Loss)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+		return all
+	}
+	want := losses(false)
+	got := losses(true)
+	differ := false
+	for i := range want {
+		differ = differ || got[i] != want[i]
+		if !(math.Abs(got[i]-want[i]) <= 1e-5*math.Abs(want[i])) {
+			t.Errorf("step %d: the loss is %v, with products of float32 %v", i, got[i], want[i])
+		}
+	}
+	if !differ || want[len(want)-1] >= want[0] {
+		t.Errorf("losses %v and %v: nothing was split, or nothing learnt", got, want)
 	}
 }
 

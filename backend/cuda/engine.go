@@ -16,7 +16,8 @@ import (
 type engine struct {
 	d         driver
 	precision tensor.Precision
-	bytes     int // of an element
+	bytes     int        // of an element
+	split     *splitting // nil if no product is split
 
 	heap  heap
 	main  *pool   // of tensors that outlive a step

@@ -110,6 +110,8 @@ func everyPrimitive(e *engine, n, f int) {
 	x, y, z := random(n, f), random(n, f), random(n, f)
 	row, col, one, square := random(1, f), random(n, 1), random(1, 1), random(n, n)
 	e.Fill(x, 1)
+	e.splitOperand(z, false, 0)
+	e.splitOperand(z, true, 1)
 	e.CopyBlock(y, n/2, f/3, x, 0, 0, n-n/2, f-f/3)
 	e.Transpose(e.Alloc(f, n), x)
 	reversed, ends := make([]int32, n), []int32{0, int32(n / 3), int32(n / 3), int32(n)}

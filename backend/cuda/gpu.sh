@@ -14,11 +14,12 @@
 # Markdown file with the tables of README.md, and fails if a check failed.
 #
 # PARTs are checks, the workloads to time (unsupervised, transfer, semisupervised,
-# kernels), profile and sanitizers; by default all, in this order. Together they take half
-# an hour, each less than ten minutes. Results are kept in REPORT.run next to the report:
+# kernels), profile and sanitizers; by default all but the profile, in this order. They are
+# cut to fit eight minutes. Results are kept in REPORT.run next to the report:
 # an interrupted run, or one with other PARTs, resumes there, unless DIR was built from
 # another commit since.
 #
+# SPECMATCH_GPU_COMPILE=1 also times torch.compile, which takes minutes to compile.
 # SPECMATCH_GPU_ENGINE selects another engine, and SPECMATCH_GPU_QUICK=1 runs the
 # fewest steps, for a rehearsal without a GPU (build with TAGS=emulate).
 set -uo pipefail
@@ -94,9 +95,9 @@ run() {
   cd "$(dirname "$0")" || exit 1
   local part known=(checks unsupervised transfer semisupervised kernels profile sanitizers)
   for part in "$@"; do [[ " ${known[*]} " = *" $part "* ]] || usage; done
-  [ $# = 0 ] && set -- "${known[@]}"
+  [ $# = 0 ] && set -- checks unsupervised transfer semisupervised kernels sanitizers
   engine=${SPECMATCH_GPU_ENGINE:-cuda}
-  local test_short=() steps=300 peer_steps=100 curve_steps=(40 200)
+  local test_short=() steps=200 peer_steps=60 curve_steps=(40 200)
   small=()
   if [ -n "${SPECMATCH_GPU_QUICK:-}" ]; then
     test_short=(-test.short) steps=1 peer_steps=1 curve_steps=(3 3) small=(-batch 8)
@@ -177,6 +178,9 @@ checks() {
   check "recorded steps" ./specmatch.test "$limit" -test.v -test.run "^Test(Recorded|Replay)"
   check "loss curves of CPU and GPU, float64" curves float64 "${curve_steps[0]}" 1e-6
   check "loss curves of CPU and GPU, float32" curves float32 "${curve_steps[1]}" 2e-2
+  [ "$engine" = cuda ] || return
+  check "products in three parts: conformance, errors" ./cuda.test "$limit" -test.v -test.run '^TestSplit'
+  engine=cuda-3xtf32 check "products in three parts: loss curves" curves float32 "${curve_steps[1]}" 2e-2
 }
 
 # sanitizers runs every kernel (everyKernel in every_test.go, which fails if it missed
@@ -276,7 +280,8 @@ times() {
     return
   fi
   ours -workload "$workload" -recorded -tf32
-  for mode in eager compile graph; do
+  ours -workload "$workload" -recorded -backend cuda-3xtf32
+  for mode in eager ${SPECMATCH_GPU_COMPILE:+compile} graph; do
     peer --device cuda --workload "$workload" --mode $mode
     peer --device cuda --workload "$workload" --mode $mode --tf32
   done

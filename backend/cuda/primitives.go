@@ -295,6 +295,8 @@ func (e *engine) Gemm(
 		e.Fill(dst, 0)
 	case k == 0:
 		e.Affine(dst, beta, dst, 0)
+	case e.split.splits(m, n, k, a, b):
+		e.gemmSplit(dst, transA, transB, alpha, a, b, beta)
 	default:
 		if beta != 0 {
 			e.ptr(dst) // read, too

@@ -92,9 +92,11 @@ int table_blas_start(blas *b, CUstream stream, CUdeviceptr workspace, size_t byt
 	int r = b->create(&b->h);
 	if (r == 0) r = b->set_stream(b->h, stream);
 	if (r == 0) r = b->set_workspace(b->h, (void *)workspace, bytes);
-	if (r == 0) r = b->set_math_mode(b->h, tf32 ? tf32_math : default_math);
+	if (r == 0) r = table_blas_round(b, tf32);
 	return r;
 }
+
+int table_blas_round(blas *b, int tf32) { return b->set_math_mode(b->h, tf32 ? tf32_math : default_math); }
 
 // The library stays loaded: loading takes long, and threads that called it may call
 // into it when they end.

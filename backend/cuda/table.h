@@ -22,6 +22,7 @@ int table_blas_version(const blas *b);
 // nothing is allocated while recording, and results do not depend on other work. tf32
 // lets products round their inputs to 10 bits.
 int table_blas_start(blas *b, CUstream stream, CUdeviceptr workspace, size_t bytes, int tf32);
+int table_blas_round(blas *b, int tf32);
 int table_blas_close(blas *b);
 
 // table_gemm is the product of row-major matrices, see driver.gemm.

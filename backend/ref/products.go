@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/tensor"
@@ -70,6 +71,8 @@ func roundingOf(be backend.Backend) float64 {
 		return 0x1p-52
 	case be.Name() == "cuda-tf32":
 		return 0x1p-10 // inputs are truncated after ten bits
+	case strings.HasSuffix(be.Name(), "-3xtf32"):
+		return 0x1p-20 // what splitting loses of both operands, and the product of the rests
 	case be.Name() == "cpu-bf16":
 		return 0x1p-8 // inputs are rounded to eight bits
 	}

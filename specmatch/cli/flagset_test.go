@@ -82,7 +82,7 @@ func TestRejected(t *testing.T) {
 		{"lr", "fast", `want a number above 0`},
 		{"seeds", "-1", `want a whole number of at least 1`},
 		{"protocol", "svm", `"svm": want rbf or linear`},
-		{"backend", "tpu", `want cpu or cuda; did you mean "cpu"?`},
+		{"backend", "tpu", `want cpu, cuda or cuda-3xtf32; did you mean "cpu"?`},
 		{"precision", "float16", `want float32 or float64`},
 		{"out", "", `want a name`},
 	} {
@@ -114,7 +114,7 @@ func TestEnvironment(t *testing.T) {
 
 	t.Setenv("SPECMATCH_BACKEND", "tpu")
 	_, _, err = runtest.ParseExperiment()
-	if want := `invalid value "tpu" for environment variable SPECMATCH_BACKEND: want cpu or cuda; did you mean "cpu"?`; err == nil || err.Error() != want {
+	if want := `invalid value "tpu" for environment variable SPECMATCH_BACKEND: want cpu, cuda or cuda-3xtf32; did you mean "cpu"?`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	if _, _, err = runtest.ParseExperiment("-backend", "cpu"); err != nil {

@@ -194,7 +194,8 @@ func (e *Engine) Register(f *FlagSet) {
 		e.Backend = "cpu"
 	}
 	Var(f, &e.Backend, "backend", setting.OneOf(engines()...),
-		"compute `engine`: cpu, or cuda in builds with -tags cuda")
+		"compute `engine`: cpu; in builds with -tags cuda, also cuda, or cuda-3xtf32, which computes\n"+
+			"float32 products on tensor cores at about the accuracy of float32")
 	f.Env("backend", "SPECMATCH_BACKEND")
 	Var(f, &e.Precision, "precision", parsePrecision,
 		"floating-point `format` of the engine: float32 or float64")
@@ -221,12 +222,14 @@ func (e *Engine) Register(f *FlagSet) {
 	})
 }
 
-// engines returns the choices of -backend: cpu; cuda in every build, because its error explains
-// how to get it; and cuda's emulator if the build has it.
+// engines returns the choices of -backend: cpu; those of cuda in every build, because their error
+// explains how to get them; and cuda's emulator if the build has it.
 func engines() []string {
-	names := []string{"cpu", "cuda"}
-	if emulator := "cuda-emulator"; slices.Contains(backend.Names(), emulator) {
-		names = append(names, emulator)
+	names := []string{"cpu", "cuda", "cuda-3xtf32"}
+	for _, emulator := range []string{"cuda-emulator", "cuda-emulator-3xtf32"} {
+		if slices.Contains(backend.Names(), emulator) {
+			names = append(names, emulator)
+		}
 	}
 	return names
 }

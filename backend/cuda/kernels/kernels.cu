@@ -458,6 +458,42 @@ KERNEL(copy_block, real *d, const real *s, int ldd, int lds, int rows, int cols)
 	move_rows(d, s, ldd, lds, rows, cols, [](int i) { return i; });
 }
 
+// tf32 rounds to the 11 significant bits of TF32, ties to even. A number that would become infinite
+// is truncated, and a NaN stays one without its last bits.
+INLINE float tf32(float x) {
+	union {
+		float number;
+		unsigned word;
+	} v;
+	v.number = x;
+	const unsigned infinite = 0x7f800000u, lost = 0x1fffu;
+	const unsigned truncated = v.word & ~lost;
+	if ((v.word & infinite) == infinite) {
+		v.word = x != x ? truncated | 0x400000u : v.word;
+		return v.number;
+	}
+	v.word = (v.word + 0xfffu + (v.word >> 13 & 1)) & ~lost;
+	if ((v.word & infinite) == infinite) {
+		v.word = truncated;
+	}
+	return v.number;
+}
+
+// Split: d gets three matrices in TF32, part elements apart, with rows of ldd: the rest of s [rows×cols]
+// at place rest (0 or 1), the finite heads at the other, and the heads last. A rest is s minus its head,
+// and 0 if s is not finite, where the finite head is 0, too. For float. flat over rows·cols. Moves
+// 4·rows·cols.
+KERNEL(split, real *d, const real *s, int part, int ldd, int rest, unsigned n, int cols) {
+	for (unsigned e = flat_first(); e < n; e += flat_step()) {
+		const float x = (float)s[e], head = tf32(x);
+		const bool finite = x - x == 0;
+		real *to = d + (long long)(e / cols) * ldd + e % cols;
+		to[(long long)rest * part] = finite ? tf32(x - head) : 0;
+		to[(long long)(1 - rest) * part] = finite ? head : 0;
+		to[2ll * part] = head;
+	}
+}
+
 // GatherRows: row i of d is row idx[i] of s. flat over rows·cols of d. Moves
 // 2·rows·cols and the indices.
 KERNEL(gather_rows, real *d, const real *s, const int *idx, int rows, int cols) {

@@ -96,6 +96,52 @@ func TestBinary(t *testing.T) {
 	})
 }
 
+// roundTF32 is the function tf32 of kernels.cu, by arithmetic.
+func roundTF32(x float64) float64 {
+	f := float64(float32(x))
+	if f == 0 || math.IsInf(f, 0) || math.IsNaN(f) {
+		return f
+	}
+	_, exponent := math.Frexp(f)
+	unit := math.Ldexp(1, max(exponent, -125)-11)
+	rounded := math.RoundToEven(f/unit) * unit
+	if math.Abs(rounded) > math.MaxFloat32 {
+		return math.Trunc(f/unit) * unit
+	}
+	return rounded
+}
+
+func TestSplit(t *testing.T) {
+	special := []float64{
+		0, 1, -1, 1 + 0x1p-11, 1 + 0x3p-11, 1 + 0x1p-11 + 0x1p-23, math.Pi, -math.E, 1e-30, 1e30, 0x1p-126, 0x1p-149, -0x1p-140 - 0x1p-149,
+		math.MaxFloat32, -math.MaxFloat32, math.Inf(1), math.Inf(-1), math.NaN(),
+	}
+	precisions(t, func(b *bench) {
+		for _, shape := range [][2]int{{1, 1}, {3, 4}, {33, 32}, {7, 300}} {
+			rows, cols := shape[0], shape[1]
+			x := b.random(rows * cols)
+			for i := range min(len(special), len(x)-1) {
+				x[len(x)-1-i] = float64(float32(special[i]))
+			}
+			for rest := range 2 {
+				beside, below := make([]float64, 3*len(x)), make([]float64, 3*len(x))
+				for i, v := range x {
+					head := roundTF32(v)
+					parts := [3]float64{2: head}
+					if v-v == 0 {
+						parts[rest], parts[1-rest] = roundTF32(float64(float32(v))-head), head
+					}
+					for p, y := range parts {
+						beside[i/cols*3*cols+p*cols+i%cols], below[p*len(x)+i] = y, y
+					}
+				}
+				b.flat("split", len(x), out(beside).exact(), input(x), cols, 3*cols, rest, len(x), cols)
+				b.flat("split", len(x), out(below).exact(), input(x), len(x), cols, rest, len(x), cols)
+			}
+		}
+	})
+}
+
 func TestMoves(t *testing.T) {
 	precisions(t, func(b *bench) {
 		for _, shape := range [][2]int{{1, 1}, {3, 4}, {33, 32}, {31, 33}, {64, 65}, {7, 300}, {257, 5}} {

@@ -73,7 +73,7 @@ func TestMessages(t *testing.T) {
 		"finetune -in m.csv -target length -folds 1": "-folds 1: want at least 2, or 0 for splits by -split",
 		"embed -in m.csv -out w.npy -features foo":   "want encoder, pretrained, descriptors, crippen, morgan",
 		"embed -in m.csv -out w.npy -shard 3/2":      "want i/n with i from 0 to n-1, such as 0/8",
-		"embed -in m.csv -out w.npy -backend cudo":   `want cpu or cuda; did you mean "cuda"?`,
+		"embed -in m.csv -out w.npy -backend cudo":   `want cpu, cuda or cuda-3xtf32; did you mean "cuda"?`,
 		// splits
 		"finetune -in m.csv -target length -split scafold": `did you mean "scaffold"?`,
 		"finetune -in m.csv -target length -split parts":   `did you mean "part"?`,

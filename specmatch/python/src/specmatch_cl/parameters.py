@@ -184,7 +184,8 @@ class Embedder:
         atoms : str, default "hu"
             Atom and bond features of a new encoder for molecules: hu or rich.
         backend : str, default "cpu"
-            Compute engine: cpu, or cuda in builds with -tags cuda.
+            Compute engine: cpu; in builds with -tags cuda, also cuda, or cuda-3xtf32, which computes float32
+            products on tensor cores at about the accuracy of float32.
         batch : int, default 128
             Batch size, at least 2; contrastive losses use the other graphs of a batch as negatives.
         beta : float or str, default "0.05"
@@ -400,7 +401,8 @@ class Predictor:
             Decay of the moving average of the weights, which is evaluated and kept; 0 keeps the weights of
             single steps.
         backend : str, default "cpu"
-            Compute engine: cpu, or cuda in builds with -tags cuda.
+            Compute engine: cpu; in builds with -tags cuda, also cuda, or cuda-3xtf32, which computes float32
+            products on tensor cores at about the accuracy of float32.
         balanced : bool, default False
             Weigh the loss so that all classes count alike, however rare.
         batch : int, default 32
