@@ -63,12 +63,13 @@ func (e *engine) gemmSplit(
 // under one another if stacked is set, else side by side. The caller frees it.
 func (e *engine) splitOperand(x *tensor.Tensor, stacked bool, rest int) *tensor.Tensor {
 	part := x.Cols
-	rows, cols := x.Rows, 3*x.Cols
+	var parts *tensor.Tensor
 	if stacked {
 		part = x.Len()
-		rows, cols = 3*x.Rows, x.Cols
+		parts = e.Alloc(3*x.Rows, x.Cols)
+	} else {
+		parts = e.Alloc(x.Rows, 3*x.Cols)
 	}
-	parts := e.Alloc(rows, cols)
 	e.flat(
 		"split", x.Len(), e.ptr(parts), e.ptr(x), intWord(part), intWord(parts.Cols),
 		intWord(rest), intWord(x.Len()), intWord(x.Cols),
