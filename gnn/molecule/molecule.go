@@ -175,6 +175,8 @@ type Parser struct {
 	perceiver perceiver
 	scaffold  Molecule
 	part      Molecule // of Without
+
+	stereoAtoms, stereoBonds []bool // of Stereogenic
 }
 
 // Parse reads one molecule, as RDKit's MolFromSmiles does; see the package

@@ -23,6 +23,9 @@ func (a *Atom) CIP() byte { return [...]byte{noCode: 0, codeS: 'S', codeR: 'R'}[
 // Valence returns the sum of the orders of an atom's bonds, including those to hydrogens.
 func (a *Atom) Valence() int { return int(a.totalValence()) }
 
+// Radicals returns the number of unpaired electrons of an atom.
+func (a *Atom) Radicals() int { return int(a.radicals) }
+
 // CIP returns 'E' or 'Z' for a double bond with a configuration, and 0 for other bonds. The ranks
 // are those of [Atom.CIP].
 func (b *Bond) CIP() byte {

@@ -183,6 +183,24 @@ func (v *perceiver) code(atoms, possible, onlyTagged bool) {
 // to others in their ring do not count.
 func (p *Parser) StereoCentres(m *Molecule) (centres, untagged int) {
 	v := &p.perceiver
+	if !p.findCodes(m) {
+		return 0, 0
+	}
+	for i := range v.m.Atoms {
+		if v.m.Atoms[i].code != noCode {
+			centres++
+		} else if v.untaggedCentre(int32(i)) {
+			centres++
+			untagged++
+		}
+	}
+	return centres, untagged
+}
+
+// findCodes makes a copy of m the molecule of the perceiver, and finds the codes of its stereocentres. It
+// returns false if no atom could be one.
+func (p *Parser) findCodes(m *Molecule) bool {
+	v := &p.perceiver
 	s := &p.scaffold
 	s.Atoms = append(s.Atoms[:0], m.Atoms...)
 	s.Bonds = append(s.Bonds[:0], m.Bonds...)
@@ -194,22 +212,131 @@ func (p *Parser) StereoCentres(m *Molecule) (centres, untagged int) {
 		candidate = candidate || v.mayBeCentre(int32(i))
 	}
 	if !candidate {
-		return 0, 0
+		return false
 	}
 	for i := range s.Bonds {
 		s.Bonds[i].stereo = noStereo
 	}
 	v.code(true, true, false)
-	for i := range s.Atoms {
-		if a := &s.Atoms[i]; a.code != noCode {
-			centres++
-		} else if flat := a.Z == 7 && a.Hybridisation != HybridSP3; a.Chirality == Unspecified &&
-			!flat && v.mayBeCentre(int32(i)) && v.neighboursDiffer(int32(i)) {
-			centres++
-			untagged++
+	return true
+}
+
+// untaggedCentre reports whether an atom without a tag has neighbours of different ranks, and is not flat.
+func (v *perceiver) untaggedCentre(i int32) bool {
+	a := &v.m.Atoms[i]
+	flat := a.Z == 7 && a.Hybridisation != HybridSP3
+	return a.code == noCode && a.Chirality == Unspecified && !flat && v.mayBeCentre(i) && v.neighboursDiffer(i)
+}
+
+// Stereogenic reports for every atom of a molecule whether it is a stereocentre, and for every bond whether it is a
+// double bond with two configurations. A tag is not needed: they are those that could have one, of atoms also
+// those that are centres relative to others in their ring. The next call overwrites the slices.
+func (p *Parser) Stereogenic(m *Molecule) (atoms, bonds []bool) {
+	v := &p.perceiver
+	s := &v.stereo
+	p.stereoAtoms = resize(p.stereoAtoms, len(m.Atoms))
+	p.stereoBonds = resize(p.stereoBonds, len(m.Bonds))
+	if p.findCodes(m) {
+		for i := range v.m.Atoms {
+			coded := v.m.Atoms[i].code != noCode && v.m.Atoms[i].Chirality != Other
+			p.stereoAtoms[i] = coded || v.untaggedCentre(int32(i))
+		}
+		v.pairPossibleCentres(p.stereoAtoms)
+		for i := range v.m.Atoms {
+			turn := m.Atoms[i].Chirality
+			p.stereoAtoms[i] = p.stereoAtoms[i] || turn == Clockwise || turn == CounterClockwise ||
+				s.paired[i]
+		}
+	} else {
+		v.rankAtoms(false)
+	}
+	for k := range m.Bonds {
+		b := &m.Bonds[k]
+		p.stereoBonds[k] = b.stereo != noStereo || b.Type == Double && v.rings.ofBond[k] == 0 &&
+			v.sidesDiffer(b.Begin, int32(k)) && v.sidesDiffer(b.End, int32(k))
+	}
+	return p.stereoAtoms, p.stereoBonds
+}
+
+// pairPossibleCentres finds the atoms that would be stereocentres relative to others in their ring if all had tags:
+// the two neighbours of such an atom in the ring are of equal rank, its others differ, and another atom of the
+// ring is a centre (in centres), or is such an atom, or has a double bond that leads out of the ring.
+func (v *perceiver) pairPossibleCentres(centres []bool) {
+	s := &v.stereo
+	s.paired = resize(s.paired, len(v.m.Atoms))
+	s.usedAtom = resize(s.usedAtom, len(v.m.Atoms)) // possible partners
+	copy(s.usedAtom, centres)
+	for r := range int32(v.rings.count()) {
+		atoms := v.rings.atomsOf(r)
+		for k, a := range atoms {
+			s.usedAtom[a] = s.usedAtom[a] || v.symmetric(atoms, k) && (v.mayPair(atoms, k) || v.leadsOut(a))
 		}
 	}
-	return centres, untagged
+	for r := range int32(v.rings.count()) {
+		atoms := v.rings.atomsOf(r)
+		partners := 0
+		for _, a := range atoms {
+			if s.usedAtom[a] {
+				partners++
+			}
+		}
+		for k, a := range atoms {
+			s.paired[a] = s.paired[a] || partners > 1 && v.symmetric(atoms, k) && v.mayPair(atoms, k)
+		}
+	}
+}
+
+// symmetric reports whether the neighbours of atom k of a ring in the ring are of equal rank.
+func (v *perceiver) symmetric(ring []int32, k int) bool {
+	n := len(ring)
+	return v.stereo.rank[ring[(k+n-1)%n]] == v.stereo.rank[ring[(k+1)%n]]
+}
+
+// mayPair reports whether atom k of a ring may be a centre and its neighbours other than those in the ring differ in
+// rank.
+func (v *perceiver) mayPair(ring []int32, k int) bool {
+	n := len(ring)
+	return v.mayBeCentre(ring[k]) && v.restDiffers(ring[k], ring[(k+n-1)%n], ring[(k+1)%n])
+}
+
+// restDiffers reports whether the neighbours of an atom but two differ in rank.
+func (v *perceiver) restDiffers(atom, before, after int32) bool {
+	rank := int32(-1)
+	for _, l := range v.of(atom) {
+		if l.atom == before || l.atom == after {
+			continue
+		}
+		if v.stereo.rank[l.atom] == rank {
+			return false
+		}
+		rank = v.stereo.rank[l.atom]
+	}
+	return true
+}
+
+// leadsOut reports whether an atom of a ring has a double bond out of it to an atom with different sides.
+func (v *perceiver) leadsOut(atom int32) bool {
+	return slices.ContainsFunc(v.of(atom), func(l link) bool {
+		return v.m.Bonds[l.bond].Type == Double && v.rings.ofBond[l.bond] == 0 && v.sidesDiffer(l.atom, l.bond)
+	})
+}
+
+// sidesDiffer reports whether the neighbours of an atom at a double bond, one or two, differ in rank. Bonds to
+// them are single.
+func (v *perceiver) sidesDiffer(atom, double int32) bool {
+	rank := int32(-1)
+	count := 0
+	for _, l := range v.of(atom) {
+		if l.bond == double {
+			continue
+		}
+		if v.stereo.rank[l.atom] == rank || v.m.Bonds[l.bond].Type == Double || v.m.Bonds[l.bond].Type == Triple {
+			return false
+		}
+		rank = v.stereo.rank[l.atom]
+		count++
+	}
+	return count == 1 || count == 2
 }
 
 // neighboursDiffer reports whether the neighbours of an atom are of different ranks.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +35,7 @@ const (
 	encoder     = "encoder"
 	frozen      = "pretrained"
 	descriptors = "descriptors"
+	rdkit       = "rdkit"
 	crippen     = "crippen"
 	morgan      = "morgan"
 	bits        = "bits"
@@ -43,7 +45,7 @@ const (
 var Encoder = Feature{kind: encoder}
 
 // FeatureWords lists the values of [ParseFeature].
-const FeatureWords = "encoder, pretrained, descriptors, crippen, morgan[:RADIUS[:SIZE]] or " +
+const FeatureWords = "encoder, pretrained, descriptors, rdkit, crippen, morgan[:RADIUS[:SIZE]] or " +
 	"bits[:RADIUS[:SIZE]]"
 
 // maxColumns bounds the size of a fingerprint; a batch holds more than a thousand of them.
@@ -54,8 +56,9 @@ const maxColumns = 1 << 13
 //	encoder                    the vector of a model
 //	pretrained                 the vector of package pretrained, maybe with the sum of its model,
 //	                           which [Feature.String] adds
-//	descriptors                those of package descriptor
-//	crippen                    its logP and MR
+//	descriptors                the 52 of [descriptor.Calculator]
+//	rdkit                      all 217 of RDKit, by [descriptor.RDKit]
+//	crippen                    logP and MR
 //	morgan[:RADIUS[:COLUMNS]]  the counts of a Morgan fingerprint, with a radius from 0 to 10 (2) and
 //	                           1 to 8,192 columns (2,048)
 //	bits[:RADIUS[:COLUMNS]]    the bits of one
@@ -69,7 +72,7 @@ func ParseFeature(s string) (f Feature, err error) {
 			return f, fmt.Errorf("feature %q: the encoder in this program is another one, %v", s, f)
 		}
 		return f, nil
-	case encoder, descriptors, crippen:
+	case encoder, descriptors, rdkit, crippen:
 		if sized {
 			return f, unknown
 		}
@@ -136,6 +139,8 @@ func (f Feature) columns(m *model.Trained) (names []string) {
 		return names
 	case descriptors:
 		return descriptor.Names()
+	case rdkit:
+		return descriptor.RDKitNames()
 	case crippen:
 		return descriptor.CrippenNames()
 	}
@@ -224,8 +229,10 @@ func ParseFeatures(names []string) (features []Feature, err error) {
 // [width]. It is for one goroutine.
 func vector(features []Feature, width int) func(m *molecule.Molecule) []float32 {
 	var calculator descriptor.Calculator
+	var whole descriptor.RDKit
 	var crippenModel descriptor.Crippen
 	values := make([]float64, len(descriptor.Names()))
+	wholeValues := make([]float64, len(descriptor.RDKitNames()))
 	generators := make([]fingerprint.Morgan, len(features))
 	var encoder *model.Trained
 	if slices.Contains(features, Feature{kind: frozen}) {
@@ -243,6 +250,12 @@ func vector(features []Feature, width int) func(m *molecule.Molecule) []float32 
 					free[k] = float32(v)
 				}
 				free = free[len(values):]
+			case rdkit:
+				whole.Compute(wholeValues, m)
+				for k, v := range wholeValues { // the information content exceeds float32
+					free[k] = float32(max(-math.MaxFloat32, min(math.MaxFloat32, v)))
+				}
+				free = free[len(wholeValues):]
 			case crippen:
 				logP, refraction := crippenModel.Compute(m)
 				free[0], free[1] = float32(logP), float32(refraction)

@@ -1,10 +1,14 @@
-// Package descriptor computes 52 descriptors of molecules that depend only on the molecular graph:
-// masses, counts of atoms, bonds and rings, polar and total surface, and indices of connectivity,
-// shape and complexity. Names, order and values are RDKit's (release 2026.09). Where RDKit's
-// definition differs from that of the source, RDKit's counts.
+// Package descriptor computes descriptors of molecules that depend only on the molecular graph. Names
+// and values are RDKit's (release 2026.09). Where RDKit's definition differs from that of the source,
+// RDKit's counts.
 //
-// A descriptor is a row of one table, with its source. [Crippen] computes logP and molar
-// refractivity.
+// [Calculator] computes 52 of them: masses, counts of atoms, bonds and rings, polar and total surface,
+// and indices of connectivity, shape and complexity. A descriptor is a row of one table, with its
+// source. [Crippen] computes logP and molar refractivity. [RDKit] computes all 217 of RDKit's list.
+//
+// # Agreement with RDKit
+//
+// DIFFERENCES
 package descriptor
 
 import "github.com/specmatch/specmatch/gnn/molecule"
@@ -24,9 +28,7 @@ const (
 )
 
 var rows = []row{
-	{"MolWt", "standard atomic weights", func(w *work) float64 {
-		return w.heavyMass + float64(w.hydrogens)*molecule.ElementOf(1).Weight + w.isotopeMass
-	}},
+	{"MolWt", "standard atomic weights", (*work).weight},
 	{"ExactMolWt", "masses of the most common isotopes", func(w *work) float64 { return w.exactMass }},
 	{"HeavyAtomMolWt", "standard atomic weights", func(w *work) float64 { return w.heavyMass }},
 	{"HeavyAtomCount", counted, func(w *work) float64 { return float64(w.heavy) }},
@@ -132,6 +134,11 @@ func (c *Calculator) Compute(dst []float64, m *molecule.Molecule) {
 	for i := range rows {
 		dst[i] = rows[i].of(&c.work)
 	}
+}
+
+// weight returns the molecular weight, in daltons.
+func (w *work) weight() float64 {
+	return w.heavyMass + float64(w.hydrogens)*molecule.ElementOf(1).Weight + w.isotopeMass
 }
 
 // density returns the number of different environments per heavy atom.

@@ -181,7 +181,10 @@ func FuzzCompute(f *testing.F) {
 	}
 	var p molecule.Parser
 	var used descriptor.Calculator
+	var usedAll descriptor.RDKit
 	have, want := make([]float64, len(descriptor.Names())), make([]float64, len(descriptor.Names()))
+	all := make([]float64, len(descriptor.RDKitNames()))
+	wantAll := make([]float64, len(all))
 	f.Fuzz(func(t *testing.T, smiles string) {
 		if len(smiles) > 200 {
 			return
@@ -195,6 +198,13 @@ func FuzzCompute(f *testing.F) {
 		for i, x := range have {
 			if math.IsNaN(x) || math.IsInf(x, 0) || x != want[i] {
 				t.Fatalf("%s is %v after others, %v alone", descriptor.Names()[i], x, want[i])
+			}
+		}
+		usedAll.Compute(all, m)
+		new(descriptor.RDKit).Compute(wantAll, m)
+		for i, x := range all {
+			if math.IsNaN(x) || math.IsInf(x, 0) || x != wantAll[i] {
+				t.Fatalf("%s is %v after others, %v alone", descriptor.RDKitNames()[i], x, wantAll[i])
 			}
 		}
 	})

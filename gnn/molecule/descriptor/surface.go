@@ -153,12 +153,13 @@ func (w *work) polarSurface() float64 {
 }
 
 // surface returns Labute's approximate surface: the spheres of the atoms without the parts that lie
-// in the sphere of a neighbour. As in RDKit, each atom counts one hydrogen, however many it has.
+// in the sphere of a neighbour. As in RDKit, each atom counts one hydrogen, however many it has. It
+// leaves the parts of the atoms, without those of hydrogens, in w.areas.
 func (w *work) surface() float64 {
 	hydrogen := molecule.ElementOf(1).Radius
-	covered := zeros(w.scratch, len(w.m.Atoms))
+	covered := zeros(w.areas, len(w.m.Atoms))
 	ofHydrogens := 0.0
-	w.scratch = covered
+	w.areas = covered
 	for i := range w.m.Bonds {
 		b := &w.m.Bonds[i]
 		r := w.radius(b.Begin)
@@ -185,7 +186,8 @@ func (w *work) surface() float64 {
 		d := max(math.Abs(r-hydrogen), r+hydrogen)
 		covered[i] += hydrogen*hydrogen - (r-d)*(r-d)/d
 		ofHydrogens += r*r - (hydrogen-d)*(hydrogen-d)/d
-		sum += math.Pi * r * (4*r - covered[i])
+		covered[i] = math.Pi * r * (4*r - covered[i])
+		sum += covered[i]
 	}
 	if sum == 0 { // no atom of a known radius
 		return 0

@@ -39,7 +39,8 @@ type work struct {
 	parser   molecule.Parser
 	morgan   fingerprint.Morgan
 	scratch  []float64
-	distance []int32 // n×n, in twelfths
+	areas    []float64 // of the atoms, by surface
+	distance []int32   // n×n, in twelfths
 	buckets  [13][]int32
 	classes  []int32
 	first    []int32

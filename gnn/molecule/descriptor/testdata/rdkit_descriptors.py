@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Writes RDKit's descriptors of molecules, for TestRDKit: descriptors.tsv of ../../testdata/molecules.txt.
 
-    python3 rdkit_descriptors.py OUT.tsv N FILE ...
+    python3 rdkit_descriptors.py [--all] OUT.tsv N FILE ...
 
 takes every N-th molecule of tables with SMILES (.csv.gz) and lists of them. A line is SMILES and the descriptors; the first
-line is their names. Needs RDKit, release 2026.09.1 for the numbers that are quoted.
+line is their names. With --all they are all that RDKit lists, for TestRDKitAll: all.tsv of every sixth molecule of the same
+list; values that RDKit does not compute are nan. Needs RDKit, release 2026.09.1 for the numbers that are quoted.
 """
 import os
 import sys
@@ -23,7 +24,20 @@ NumHAcceptors NumHDonors NumHeteroatoms NumRotatableBonds FractionCSP3 NumAmideB
 NumAtomStereoCenters NumUnspecifiedAtomStereoCenters NumValenceElectrons TPSA LabuteASA BalabanJ BertzCT HallKierAlpha
 Kappa1 Kappa2 Kappa3 Phi Chi0 Chi1 Chi0n Chi1n Chi2n Chi3n Chi4n Chi0v Chi1v Chi2v Chi3v Chi4v
 FpDensityMorgan1 FpDensityMorgan2 FpDensityMorgan3 MolLogP MolMR""".split())
+ALL = "--all" in sys.argv
+if ALL:
+    sys.argv.remove("--all")
+    NAMES = [name for name, _ in Descriptors.descList]
 FUNCTIONS = [dict(Descriptors.descList)[name] for name in NAMES]
+
+
+def value(function, mol):
+    try:
+        return function(mol)
+    except Exception:
+        if not ALL:
+            raise
+        return float("nan")
 
 
 def main():
@@ -41,7 +55,7 @@ def main():
                     mol = Chem.MolFromSmiles(smiles) if smiles else None
                     if mol is not None:
                         n += 1
-                        out.write(smiles + "\t" + "\t".join("%.10g" % f(mol) for f in FUNCTIONS) + "\n")
+                        out.write(smiles + "\t" + "\t".join("%.10g" % value(f, mol) for f in FUNCTIONS) + "\n")
             print(path, n, "%.2f s" % (time.process_time() - start), flush=True)
 
 
