@@ -18,6 +18,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset/parquet"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/descriptor"
 	"github.com/specmatch/specmatch/specmatch/apply"
 	"github.com/specmatch/specmatch/specmatch/pretrained"
 	"github.com/specmatch/specmatch/tensor"
@@ -368,6 +369,9 @@ func TestFeatures(t *testing.T) {
 	}
 	if len(rows) != 3 || !slices.Equal(columns, wantColumns) || !slices.EqualFunc(rows, want, slices.Equal[[]float64]) {
 		t.Errorf("columns %v and rows %v, want %v and %v", columns, rows, wantColumns, want)
+	}
+	if c, r := run("rdkit"); !slices.Equal(c, descriptor.RDKitNames()) || float32(r[0][6]) != 46.069 {
+		t.Errorf("columns %v and rows %v", c, r)
 	}
 	if columns[0] != "bits_0" || columns[8] != "MolWt" || columns[len(columns)-1] != "morgan_3" {
 		t.Errorf("columns %v", columns)

@@ -104,10 +104,11 @@ func TestRDKitAll(t *testing.T) {
 			}
 		}
 	}
-	report := ""
+	report := "name\tlargest difference\tmolecules beyond 1e-5\twithout a number in RDKit\n"
 	for i, d := range deviations {
-		report += fmt.Sprintf("%s\t%.2g\t%d\t%d\t%s\t%v\t%v\n", names[i], d.largest, d.differ, d.without, d.smiles, d.x, d.y)
-		if d.differ > 0 && !(names[i] == "SPS" && d.differ < molecules/20) {
+		report += fmt.Sprintf("%s\t%.2g\t%d\t%d\n", names[i], d.largest, d.differ, d.without)
+		exempt := slices.Contains([]string{"SPS", "Ipc", "AvgIpc"}, names[i]) // see the package comment
+		if d.differ > 0 && !(exempt && d.differ < max(2, molecules/200)) {
 			t.Errorf("%s differs for %d of %d molecules; %s: %v, want %v", names[i], d.differ, molecules, d.smiles, d.x, d.y)
 		}
 	}
