@@ -26,6 +26,15 @@ func (p *Parser) Scaffold(m *Molecule) string {
 	return p.perceiver.canon.form(v)
 }
 
+// ScaffoldSMILES returns short SMILES of the scaffold that [Parser.Scaffold] identifies, to be read; "" without rings.
+// They are those of [Parser.CanonicalSMILES].
+func (p *Parser) ScaffoldSMILES(m *Molecule) string {
+	if p.Scaffold(m) == "" {
+		return ""
+	}
+	return p.CanonicalSMILES(&p.scaffold)
+}
+
 // Canonical returns the identity of a whole molecule in the form of [Parser.Scaffold], with isotopes,
 // charges, stereocentres and the directions of bonds.
 func (p *Parser) Canonical(m *Molecule) string {

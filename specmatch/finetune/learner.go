@@ -34,6 +34,9 @@ type Options struct {
 	// Absolute makes the loss of regression the absolute error instead of its square, so that outliers
 	// count less.
 	Absolute bool
+	// WithoutNetwork makes the linear model and the forest predict alone. The weights of the head and of the
+	// features' layer are set to 0 after training, of which an epoch is enough.
+	WithoutNetwork bool
 	// Average is the decay d of a moving average a of the weights w and of the running statistics:
 	// a ← d'·a + (1-d')·w after step n, where d' = min(d, n/(n+10)), so that the first weights are
 	// forgotten. The average is evaluated and kept, which removes much of the noise of single steps
@@ -58,7 +61,9 @@ type Learner struct {
 	patience int
 	decay    float64
 	average  []*nn.Buffer // of the model's tensors; nil without Average
-	best     best
+
+	withoutNetwork bool
+	best           best
 }
 
 // best is the best epoch so far on the validation set. Its exported fields are part of a checkpoint.
@@ -119,6 +124,8 @@ func New(m *model.Trained, d Data, o Options) (l *Learner, err error) {
 		seed:     o.Seed,
 		patience: o.Patience,
 		decay:    o.Average,
+
+		withoutNetwork: o.WithoutNetwork,
 	}
 	if o.Balanced && h.Kind != model.Regression {
 		l.weights = d.balance(*h)
@@ -151,6 +158,9 @@ func checkFit(m *model.Trained, d Data, o Options) error {
 	}
 	if err := d.check(*h); err != nil {
 		return err
+	}
+	if o.WithoutNetwork && (m.Beside == nil || m.Beside.Linear == nil || len(d.Valid) == 0) {
+		return errors.New("finetune: without a network, a fit needs a linear model of features and a validation set")
 	}
 	a, err := gnn.ArchitectureOf(m.Encoder)
 	if err != nil {
@@ -197,6 +207,9 @@ func note(m *model.Trained, o Options) {
 	}
 	if o.Absolute {
 		options["loss"] = "absolute"
+	}
+	if o.WithoutNetwork {
+		options["network"] = false
 	}
 	p := &m.Card.Provenance
 	if p.Options == nil {

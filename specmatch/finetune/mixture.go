@@ -28,6 +28,8 @@ const (
 // linear model in the predictions, of 0, 0.1 … 1; but then it is moved halfway to a half, (w+½)/2, since the
 // set is small, and the network's epoch was chosen on it, too. The share of the forest in a mixture with both
 // is chosen in the same way, and moved halfway to a third.
+//
+// Without a network, the linear model has its whole share, and that of the forest is moved halfway to a half.
 func (l *Learner) mix(ctx context.Context) (err error) {
 	defer backend.Recover(&err)
 	x := l.m.Beside
@@ -53,8 +55,13 @@ func (l *Learner) mix(ctx context.Context) (err error) {
 		}
 		t.Reset()
 	}
+	share := 1.0
+	others := 1.0 // members of the mixture but the forest
 	if x.Linear != nil {
-		share := l.chooseShare(mixed, linear, y, bounds, 1./2)
+		if !l.withoutNetwork {
+			share = l.chooseShare(mixed, linear, y, bounds, 1./2)
+			others = 2
+		}
 		l.be.Fill(x.Linear.Share.Value, share)
 		mixed = h.Mix(share, mixed, linear)
 	}
@@ -62,8 +69,21 @@ func (l *Learner) mix(ctx context.Context) (err error) {
 	if f == nil || err != nil {
 		return err
 	}
-	f.Share = l.chooseShare(mixed, f.Outputs(h, pick(l.data.Graphs, l.data.Valid)), y, bounds, 1./3)
+	f.Share = l.chooseShare(mixed, f.Outputs(h, pick(l.data.Graphs, l.data.Valid)), y, bounds, 1/(others+1))
 	l.m.Card.Forest = f
+	return nil
+}
+
+// removeNetwork sets the weights between the inputs and the outputs of the network to 0, which a file packs well.
+// Those of the encoder stay: its vectors say how far a record is from others.
+func (l *Learner) removeNetwork() (err error) {
+	defer backend.Recover(&err)
+	x := l.m.Beside
+	for _, layer := range []*nn.Linear{x.Hidden, l.m.Head} {
+		for _, p := range layer.Parameters() {
+			l.be.Fill(p.Value, 0)
+		}
+	}
 	return nil
 }
 

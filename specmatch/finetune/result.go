@@ -60,6 +60,9 @@ func (l *Learner) Fit(
 	r.Seconds = p.Seconds
 	if err == nil {
 		r.Best, err = l.Best()
+		if err == nil && l.withoutNetwork {
+			err = l.removeNetwork()
+		}
 		if err == nil {
 			err = l.mix(ctx)
 		}

@@ -204,6 +204,8 @@ func (x *tuning) newLearner(
 		Average:  x.Average,
 		Balanced: x.Balanced,
 		Absolute: x.Loss == lossAbsolute,
+
+		WithoutNetwork: !x.Network,
 	})
 	return m, learner, x.examples.Locate(err)
 }

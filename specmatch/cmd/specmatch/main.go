@@ -7,6 +7,10 @@
 //	specmatch check    -in FILE -target COLUMN
 //	specmatch finetune -in FILE -target COLUMN -out RUN
 //	specmatch predict  -in FILE -model MODEL -out predictions.csv
+//	specmatch search   -in FILE -query SMILES -out hits.csv
+//	specmatch cluster  -in FILE -out clusters.csv
+//	specmatch pick     -in FILE -out picks.csv
+//	specmatch map      -in FILE -out map.csv -page map.html
 //	specmatch convert  -in WEIGHTS -out MODEL
 //	specmatch inspect  -model MODEL
 //	specmatch report   -in RUN,RUN -out report.html
@@ -81,6 +85,43 @@ var commands = append(cli.Commands{
 		Synopsis: "Predicts the targets of new records with a model from finetune, or with several:\n" +
 			"their mean and standard deviation.",
 		Examples: []string{"-in new.csv -model RUN/model-0.safetensors -out predictions.csv"},
+	},
+	{
+		Name:  "search",
+		Setup: setupSearch,
+		Synopsis: "Finds the molecules of a file that are most similar to some others, by Tanimoto's similarity\n" +
+			"of Morgan bits or counts, or by the vectors of an encoder. Streams the file.",
+		Examples: []string{
+			`-in library.csv -query "CC(=O)Oc1ccccc1C(=O)O" -out hits.csv`,
+			"-in library.smi.gz -queries actives.csv -least 0.6 -out hits.csv -page hits.html",
+		},
+	},
+	{
+		Name:  "cluster",
+		Setup: setupClusters,
+		Synopsis: "Divides the molecules of a file into clusters: by Butina's method, of similar molecules, or\n" +
+			"by scaffold.",
+		Examples: []string{
+			"-in library.csv -least 0.6 -out clusters.csv", "-in library.csv -scaffold -out scaffolds.csv",
+		},
+	},
+	{
+		Name:     "pick",
+		Setup:    setupPick,
+		Synopsis: "Picks molecules of a file that are as different as possible (MaxMin).",
+		Examples: []string{
+			"-in library.csv -count 96 -out picks.csv", "-in library.csv -id name -first a7,b12 -out picks.csv",
+		},
+	},
+	{
+		Name:  "map",
+		Setup: setupMap,
+		Synopsis: "Gives every molecule of a file two coordinates, by t-SNE or principal components. Writes a\n" +
+			"table, and a page with the map and the drawings.",
+		Examples: []string{
+			"-in library.csv -out map.csv -page map.html -colour activity",
+			"-in library.csv -by vectors -method pca -out map.csv",
+		},
 	},
 	{
 		Name:  "convert",
