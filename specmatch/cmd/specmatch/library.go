@@ -120,7 +120,7 @@ func (x *collection) register(f *cli.FlagSet, registerMore func()) {
 	f.Check(func() error { return x.check(f) })
 }
 
-// check returns an error if flags contradict each other, or if an output is also an input.
+// check returns an error if flags contradict each other.
 func (x *collection) check(f *cli.FlagSet) error {
 	switch {
 	case x.Out == "":
@@ -132,6 +132,11 @@ func (x *collection) check(f *cli.FlagSet) error {
 	case f.Given("model") && x.By.kind != byVectors:
 		return cli.Usagef("-model is for -by vectors")
 	}
+	return x.checkPlaces()
+}
+
+// checkPlaces returns an error if there is no folder for an output, if one is also an input, or if there is no input.
+func (x *collection) checkPlaces() error {
 	var written []string
 	for _, path := range []string{x.Out, x.Page} {
 		if path == stdio || path == "" {

@@ -64,6 +64,15 @@ func TestSearchLibrary(t *testing.T) {
 			t.Errorf("%q", row)
 		}
 	}
+	out := must(t, "search -in drugs.csv -id name -smarts [CX3](=O)[OX2H1] -out acids.csv")
+	rows := readCSV(t, "acids.csv")
+	if out != "acids.csv: 3 of 9 molecules have the substructure\n" || !slices.Equal(rows[2], []string{"salicylic acid", "OC(=O)c1ccccc1O", "1"}) {
+		t.Errorf("%q, %q", out, rows)
+	}
+	must(t, "search -in drugs.csv -id name -smarts [CX3](=O)[OX2H1] -query c1ccccc1O -top 1 -out acids.csv")
+	if rows := readCSV(t, "acids.csv"); len(rows) != 2 || rows[1][1] != "benzoic acid" {
+		t.Errorf("%q", rows)
+	}
 	// 3,000 records, of which each third is the same: the first is found in each part.
 	file, err := os.Create("many.smi.gz")
 	if err != nil {

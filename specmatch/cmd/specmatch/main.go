@@ -90,10 +90,12 @@ var commands = append(cli.Commands{
 		Name:  "search",
 		Setup: setupSearch,
 		Synopsis: "Finds the molecules of a file that are most similar to some others, by Tanimoto's similarity\n" +
-			"of Morgan bits or counts, or by the vectors of an encoder. Streams the file.",
+			"of Morgan bits or counts, or by the vectors of an encoder, or those with a substructure\n" +
+			"(SMARTS). Streams the file.",
 		Examples: []string{
 			`-in library.csv -query "CC(=O)Oc1ccccc1C(=O)O" -out hits.csv`,
 			"-in library.smi.gz -queries actives.csv -least 0.6 -out hits.csv -page hits.html",
+			"-in library.csv -smarts [CX3](=O)[OX2H1] -out acids.csv",
 		},
 	},
 	{

@@ -63,8 +63,10 @@ func TestMessages(t *testing.T) {
 		"report -in m.csv -out r.html":                    "m.csv: this is a file; want the -out of a run, or a folder with some",
 		"compare -in run -out r.html":                     "-in is needed: two runs, as in -in runs/a,runs/b",
 		// libraries
-		"search -in m.csv -out h.csv":                            "-query or -queries is needed: SMILES to search for, or a file of them",
+		"search -in m.csv -out h.csv":                            "-query, -queries or -smarts is needed: SMILES to search for, a file of them, or a substructure",
 		"search -in m.csv -query CC( -out h.csv":                 `"CC(": column 4: the string ends where an atom is expected`,
+		"search -in m.csv -smarts C( -out h.csv":                 "-smarts C(: smarts: ",
+		"search -in m.csv -smarts C -least 0.5 -out h.csv":       "-least, -by and -model compare molecules with queries: give -query or -queries",
 		"search -in m.csv -query CCO -out h.txt":                 "-out h.txt: want a name that ends in .csv, or -",
 		"search -in m.csv -query CCO -top 0 -out h.csv":          "-top 0 finds all molecules that are similar enough: give -least",
 		"search -in m.csv -query CCO -by bit -out h.csv":         `want bits, counts or vectors; did you mean "bits"?`,

@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/molecule/library"
+	"github.com/specmatch/specmatch/gnn/molecule/smarts"
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/run/progress"
 	"github.com/specmatch/specmatch/specmatch/setting"
@@ -18,41 +21,72 @@ type searching struct {
 	collection
 	Queries []string
 	File    string
+	SMARTS  string
 	Top     int
 	Least   float64
+
+	pattern *smarts.Pattern // nil without -smarts
+	matcher smarts.Matcher
 }
 
 func setupSearch(f *cli.FlagSet) cli.Action {
 	x := &searching{Top: 10}
-	f.Common("in", "query", "queries", "out", "top", "least", "by", "page", "keep", "id", "smiles-column")
+	f.Common("in", "query", "queries", "smarts", "out", "top", "least", "by", "page", "keep", "id", "smiles-column")
 	x.register(f, func() {
 		cli.Var(f, &x.Queries, "query", setting.List(setting.Text), "SMILES `A,B` of the molecules to search for")
 		cli.Var(f, &x.File, "queries", setting.Text,
 			"`file` with the molecules to search for, read as -in is")
+		cli.Var(f, &x.SMARTS, "smarts", setting.Text,
+			"`pattern` (SMARTS) of a substructure: only molecules with it are found; without queries, all of them")
 		cli.Var(f, &x.Top, "top", setting.Int(0),
 			"`number` of molecules to find for each query; 0 is all with the similarity of -least")
 		cli.Var(f, &x.Least, "least", setting.Float(0, 1), "smallest `similarity` of a molecule that is found")
 	})
-	f.Check(func() error {
-		switch {
-		case len(x.Queries) == 0 && x.File == "":
-			return cli.Usagef("-query or -queries is needed: SMILES to search for, or a file of them")
-		case x.Top == 0 && x.Least == 0:
-			return cli.Usagef("-top 0 finds all molecules that are similar enough: give -least")
-		}
-		if f.Given("least") && !f.Given("top") {
-			x.Top = 0
-		}
-		queries := input{In: x.File}
-		if x.File == "" {
-			return nil
-		}
-		return queries.checkFile()
-	})
+	f.Check(func() error { return x.checkQueries(f) })
 	return x.run
 }
 
+// checkQueries returns an error if there is nothing to search for, or if flags contradict each other.
+func (x *searching) checkQueries(f *cli.FlagSet) (err error) {
+	alone := len(x.Queries) == 0 && x.File == ""
+	switch {
+	case alone && x.SMARTS == "":
+		return cli.Usagef("-query, -queries or -smarts is needed: SMILES to search for, a file of them, " +
+			"or a substructure")
+	case alone && f.Given("least", "by", "model"):
+		return cli.Usagef("-least, -by and -model compare molecules with queries: give -query or -queries")
+	case !alone && x.Top == 0 && x.Least == 0:
+		return cli.Usagef("-top 0 finds all molecules that are similar enough: give -least")
+	}
+	if x.SMARTS != "" {
+		x.pattern, err = smarts.Compile(x.SMARTS)
+		if err != nil {
+			return cli.Usagef("-smarts %s: %w", x.SMARTS, err)
+		}
+	}
+	if !f.Given("top") && (alone || f.Given("least")) {
+		x.Top = 0
+	}
+	if x.File == "" {
+		return nil
+	}
+	queries := input{In: x.File}
+	return queries.checkFile()
+}
+
+// has reports whether a molecule has the substructure of -smarts, if there is one.
+func (x *searching) has(r *records.Record) bool {
+	if x.pattern == nil {
+		return true
+	}
+	x.matcher.Reset(r.Molecule)
+	return x.matcher.Has(x.pattern)
+}
+
 func (x *searching) run(ctx context.Context, stdout, stderr io.Writer) error {
+	if len(x.Queries) == 0 && x.File == "" {
+		return x.match(ctx, stdout, stderr)
+	}
 	closeModel, err := x.open()
 	if err != nil {
 		return err
@@ -88,6 +122,51 @@ func (x *searching) run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	_, err = fmt.Fprintf(stdout, "%s: %d molecules for %d queries, of %d\n",
 		x.Out, len(r.rows), len(queries), x.input.reading.Records-x.count)
+	return err
+}
+
+// match finds all molecules with the substructure, or the first ones.
+func (x *searching) match(ctx context.Context, stdout, stderr io.Writer) error {
+	bar := progress.Start(stderr, progress.Options{Label: "search", Unit: "record"})
+	defer bar.Stop()
+	r := &result{
+		columns: x.header(nil, "matches"),
+		smiles:  1,
+		title:   "Molecules with " + x.SMARTS,
+	}
+	options, err := x.input.options()
+	if err != nil {
+		return err
+	}
+	options.Want = records.Molecules
+	options.Fields = x.Keep
+	options.Molecules = true
+	err = records.Read(ctx, x.In, options, func(rec *records.Record) error {
+		bar.Add(1)
+		switch {
+		case rec.Err != nil:
+			return x.reject(rec)
+		case !x.has(rec):
+			return nil
+		}
+		molecule := newItem(rec)
+		row := append([]string{molecule.id, molecule.smiles}, molecule.fields...)
+		r.rows = append(r.rows, append(row, strconv.Itoa(x.matcher.Count(x.pattern))))
+		if len(r.rows) == x.Top {
+			return errFull
+		}
+		return nil
+	})
+	bar.Stop()
+	if err != nil && !errors.Is(err, errFull) {
+		return err
+	}
+	x.describe(stderr)
+	if err := x.write(ctx, r, stdout, stderr); err != nil || x.Out == stdio {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "%s: %d of %d molecules have the substructure\n",
+		x.Out, len(r.rows), x.input.reading.Records-x.count)
 	return err
 }
 
@@ -161,8 +240,19 @@ func (x *searching) search(
 	remaining := 0 // size of found when molecules were last dropped
 	offset := 0
 	err := x.read(ctx, &x.input, x.Keep, bar, func(part []*records.Record, set library.Set) error {
+		matched := make([]bool, len(part))
+		for i, r := range part {
+			matched[i] = x.pattern != nil && x.has(r)
+		}
 		for q, b := range best {
-			set.Search(b, queries, q, 0, set.Len(), offset)
+			if x.pattern == nil {
+				set.Search(b, queries, q, 0, set.Len(), offset)
+			}
+			for i := range part {
+				if matched[i] {
+					set.Search(b, queries, q, i, i+1, offset)
+				}
+			}
 			for hit := range b.From(offset) {
 				found[hit.Index] = newItem(part[hit.Index-offset])
 			}
