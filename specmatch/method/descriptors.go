@@ -53,7 +53,7 @@ var descriptors = &Method{
 
 var morgan = setting.New(
 	"morgan",
-	"`number` of folded Morgan counts that the method descriptors also predicts; 0 is none",
+	"`number` of folded Morgan counts that are predicted next to descriptors; 0 is none",
 	setting.IntIn(0, 1<<16),
 	0,
 )
@@ -94,13 +94,18 @@ func NewPrediction(be backend.Backend, e gnn.Encoder, targets []*Targets, rng *r
 // Loss returns the loss [1×1] of a batch of the graphs with these indices.
 func (p *Prediction) Loss(b *graph.Batch, samples []int, t *autodiff.Tape) *autodiff.Var {
 	h := p.Forward(gnn.NewBatch(t, b), nn.Train)
-	var losses []*autodiff.Var
+	return autodiff.ConcatRows(p.losses(h, samples)...).Sum()
+}
+
+// losses returns the loss [1×1] of each kind for graphs with vectors h.
+func (p *Prediction) losses(h *autodiff.Var, samples []int) (losses []*autodiff.Var) {
 	for k, targets := range p.Targets {
-		d := p.Outputs[k].Forward(h).Sub(t.Matrix(len(samples), len(targets.mean), targets.rows(samples)))
+		y := h.Tape().Matrix(len(samples), len(targets.mean), targets.rows(samples))
+		d := p.Outputs[k].Forward(h).Sub(y)
 		beyond := d.Abs().Shift(-1).ReLU()
 		losses = append(losses, d.Square().Sub(beyond.Square()).Mean().Scale(0.5))
 	}
-	return autodiff.ConcatRows(losses...).Sum()
+	return losses
 }
 
 // Parameters returns the encoder's and the outputs'.

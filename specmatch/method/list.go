@@ -10,6 +10,7 @@ func init() {
 		edgePred,
 		attrMasking,
 		descriptors,
+		assays,
 		infomax,
 		contextPred,
 		graphMAE,

@@ -39,6 +39,8 @@ type Method struct {
 	Frozen bool
 	// Molecules says that the method needs the molecules of the graphs, in Setup.SMILES.
 	Molecules bool
+	// Labels says that the method needs tables of labels, in Setup.Labels.
+	Labels bool
 	// Readout is the readout of the encoder if the setup has none; "" is the encoder's own.
 	Readout gnn.Readout
 
@@ -154,6 +156,8 @@ func (m *Method) accepts(s Setup) error {
 	case m.Molecules && len(s.SMILES) != len(s.Graphs):
 		return fmt.Errorf("method: %s wants the SMILES of its graphs; there are %d of %d",
 			m.Name, len(s.SMILES), len(s.Graphs))
+	case m.Labels && len(s.Labels) == 0:
+		return fmt.Errorf("method: %s needs labels of its graphs", m.Name)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
+	"github.com/specmatch/specmatch/gnn/dataset/tasks"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/gnn/random"
@@ -27,9 +28,11 @@ type Setup struct {
 	// need Molecules.
 	SMILES   []string
 	Standard feature.Standardisation
-	Batch    int     // graphs in a mini-batch; 0 is 128
-	Rate     float64 // learning rate of Adam; 0 is 0.01
-	Seed     uint64  // of weights, batches and views
+	// Labels are tables of labels of the graphs, for the method assays.
+	Labels []*tasks.Labels
+	Batch  int     // graphs in a mini-batch; 0 is 128
+	Rate   float64 // learning rate of Adam; 0 is 0.01
+	Seed   uint64  // of weights, batches and views
 	// Options sets settings to other values than their defaults, such as "kappa": 5.
 	Options Options
 }

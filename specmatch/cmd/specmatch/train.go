@@ -5,13 +5,16 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/parquet"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
+	"github.com/specmatch/specmatch/gnn/dataset/tasks"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch/cli"
@@ -100,7 +103,8 @@ func setupTrain(f *cli.FlagSet) cli.Action {
 		"readout", "batch", "lr", "seed")
 	f.Arguments("in", "out")
 	f.Section("Input", func() { f.Add(&x.input) })
-	f.Free("in")
+	f.Section("Labels", func() { x.registerLabels(f) })
+	f.Free("in", "targets")
 	f.Section("Encoder and training", func() { x.registerTraining(f) })
 	f.Section("Settings of methods", func() {
 		r.Settings.Register(f, method.Unsupervised, methodNames(), func() []string {
@@ -138,10 +142,70 @@ func (x *trainCommand) registerTraining(f *cli.FlagSet) {
 			"auto uses the method's readout, or else the encoder's")
 }
 
+// registerLabels adds the flags of the tables of labels.
+func (x *trainCommand) registerLabels(f *cli.FlagSet) {
+	cli.Var(f, &x.Targets, "targets", setting.List(setting.Text),
+		"tables A,B of labels for -method assays, with gaps: a column of the molecules and one a task, or long\n"+
+			"form with the columns task and value; molecules are known by -id, or else by the text of their SMILES")
+	cli.Var(f, &x.Tasks, "tasks", setting.List(setting.Text),
+		"`names` of the tasks of -targets; by default all columns, or all tasks of the long form")
+	f.Check(func() error {
+		m, err := method.Get(x.run.Method)
+		switch {
+		case err != nil:
+			return err
+		case m.Labels && x.Targets == nil:
+			return cli.Usagef("-method %s needs -targets, a table of labels", m.Name)
+		case !m.Labels && x.Targets != nil:
+			return cli.Usagef("-targets has no effect on %s; -method assays learns labels", m.Name)
+		case x.Tasks != nil && len(x.Targets) != 1:
+			return cli.Usagef("-tasks names tasks of one table of -targets")
+		}
+		return nil
+	})
+}
+
+// readLabels reads the tables of -targets.
+func (x *trainCommand) readLabels(ctx context.Context, t *records.Table, stderr io.Writer) error {
+	keys := make([]string, len(t.Records))
+	for i, rec := range t.Records {
+		keys[i] = rec.SMILES
+		if x.ID != "" {
+			keys[i] = rec.ID
+		}
+	}
+	for _, path := range x.Targets {
+		o := tasks.Options{Key: x.ID, Keys: keys, Tasks: x.Tasks}
+		if strings.HasSuffix(strings.ToLower(path), "."+formatParquet) {
+			text, err := parquet.Open(path)
+			if err != nil {
+				return err
+			}
+			defer text.Close()
+			o.Input = text
+		}
+		labels, err := tasks.Read(ctx, path, o)
+		if err != nil {
+			return err
+		}
+		sum, err := dataset.SumFile(ctx, path)
+		if err != nil {
+			return err
+		}
+		x.flags.Input(filepath.Base(path), sum)
+		fmt.Fprintf(stderr, "%s: %d labels of %d tasks for %d of %d molecules; rows of other molecules: %d\n",
+			path, labels.Count(), len(labels.Names), labels.Labelled(), len(keys), labels.Unknown)
+		x.run.Labels = append(x.run.Labels, labels)
+	}
+	return nil
+}
+
 type trainCommand struct {
 	input
 	encoder
 	Readout string
+	Targets []string // tables of labels
+	Tasks   []string // of the only table
 	run     training.Run
 	engine  cli.Engine
 	output  run.Output
@@ -184,6 +248,9 @@ func (x *trainCommand) train(ctx context.Context, stdout, stderr io.Writer) erro
 	}
 	if n := len(t.Records); n < 2 {
 		return cli.Usagef("-in %s: %d usable records; training needs at least 2", x.In, n)
+	}
+	if err := x.readLabels(ctx, t, stderr); err != nil {
+		return err
 	}
 	r.Encoder = x.encoder.recipe().Architecture("", features) // without a kind of targets
 	if x.Readout != readoutAuto {

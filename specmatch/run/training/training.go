@@ -22,6 +22,7 @@ import (
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/tasks"
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/model"
@@ -39,8 +40,9 @@ type Run struct {
 	Seed     int
 	Recipe   cli.Recipe
 	Settings Settings
-	Setting  string // names the run where a method has several settings; "" is the method
-	File     string // of the model in a run directory; "" is named after data set, method and seed
+	Labels   []*tasks.Labels // of the graphs, for methods that need them
+	Setting  string          // names the run where a method has several settings; "" is the method
+	File     string          // of the model in a run directory; "" is named after data set, method and seed
 }
 
 // Name names the run in the journal.
@@ -58,6 +60,7 @@ func (r *Run) Setup(be backend.Backend) method.Setup {
 		Dataset:  r.Dataset.Name,
 		SMILES:   r.Dataset.SMILES,
 		Standard: r.Dataset.Standard,
+		Labels:   r.Labels,
 		Batch:    r.Recipe.Batch,
 		Rate:     r.Rate(),
 		Seed:     uint64(r.Seed),
