@@ -24,6 +24,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	_ "github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/experiments/internal/paper"
@@ -49,10 +50,18 @@ const (
 )
 
 var (
-	methods   = append([]string{paper.None}, method.Names(method.Transfer)...)
+	methods   = append([]string{paper.None}, withoutLabels(method.Names(method.Transfer))...)
 	tableRows = append([]string{paper.None}, method.Rows(method.Transfer)...)
 	protocols = []string{protocolLast, protocolBest}
 )
+
+// withoutLabels drops the methods that need tables of labels, which this experiment does not read.
+func withoutLabels(names []string) []string {
+	return slices.DeleteFunc(names, func(name string) bool {
+		m, err := method.Get(name)
+		return err == nil && m.Labels
+	})
+}
 
 type experiment struct {
 	paper.Experiment // its Recipe is that of pre-training, except for the seeds, which are of fine-tuning

@@ -491,8 +491,8 @@ func TestContextPredictionParts(t *testing.T) {
 	}
 }
 
-// tasks are all tasks on small encoders, with graphs for them.
-var tasks = map[string]struct {
+// pretextTasks are all tasks on small encoders, with graphs for them.
+var pretextTasks = map[string]struct {
 	new    func(be backend.Backend) method.Task
 	graphs func() []*graph.Graph
 }{
@@ -537,7 +537,7 @@ func TestModules(t *testing.T) {
 	chemSize, bioSize := len(chem(be, 1).Parameters()), len(bio(be).Parameters())
 	want := map[string]int{"edges": chemSize, "atoms": chemSize + 2, "labels": bioSize + 2, "infomax": chemSize + 1, "context": 2 * chemSize, "centres": 2 * bioSize}
 	buffers := map[string]int{"labels": len(bio(be).Buffers()), "context": 2 * len(chem(be, 1).Buffers()), "centres": 2 * len(bio(be).Buffers())}
-	for name, task := range tasks {
+	for name, task := range pretextTasks {
 		m := task.new(be)
 		wantBuffers, special := buffers[name]
 		if !special {
@@ -595,7 +595,7 @@ func TestInitialWeights(t *testing.T) {
 // and graphs without nodes, or without edges, do not matter.
 func TestNothingToLearnFrom(t *testing.T) {
 	be := ref.New()
-	for name, task := range tasks {
+	for name, task := range pretextTasks {
 		m, x := task.new(be), task.graphs()[0].X
 		empty := &graph.Graph{Ptr: []int32{0}, X: graph.Features{Width: x.Width}}
 		single := &graph.Graph{Ptr: []int32{0, 0}, X: graph.Features{Width: x.Width, Category: x.Category[:1]}}
@@ -616,7 +616,7 @@ func TestNothingToLearnFrom(t *testing.T) {
 }
 
 func TestGradients(t *testing.T) {
-	for name, task := range tasks {
+	for name, task := range pretextTasks {
 		t.Run(name, func(t *testing.T) {
 			be := cpu.New(tensor.Float64)
 			m := task.new(be)
@@ -638,7 +638,7 @@ func TestGradients(t *testing.T) {
 
 // TestLearns: thirty steps on one batch bring every loss down, the same way twice.
 func TestLearns(t *testing.T) {
-	for name, task := range tasks {
+	for name, task := range pretextTasks {
 		t.Run(name, func(t *testing.T) {
 			run := func() (losses []float64) {
 				be := cpu.New(tensor.Float32)

@@ -17,6 +17,7 @@ import (
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/tasks"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch/method"
@@ -39,6 +40,7 @@ func setup(t *testing.T, be backend.Backend, r method.Regime, kind string) metho
 			g.X.Width = feature.AtomTypes * feature.ChiralityTags
 			s.SMILES = append(s.SMILES, strings.Repeat("C", 1+k%7)+strings.Repeat("O", k%3)+strings.Repeat("N", k%2))
 		}
+		s.Labels = []*tasks.Labels{labels(len(s.Graphs))}
 	case gnn.KindBioGIN:
 		for k := range 25 {
 			s.Graphs = append(s.Graphs, ring(5+k%4, 3, gnn.NodeFlags, uint64(k)))
@@ -51,6 +53,19 @@ func setup(t *testing.T, be backend.Backend, r method.Regime, kind string) metho
 		s.Graphs, s.Encoder.In = ds.Graphs, ds.FeatureWidth
 	}
 	return s
+}
+
+// labels returns labels of n graphs for two tasks, with gaps.
+func labels(n int) *tasks.Labels {
+	l := &tasks.Labels{File: "labels", Names: []string{"binary", "number"}}
+	for k := range n {
+		row := []tasks.Label{{Task: 1, Value: float32(k*k%17) / 3}}
+		if k%5 > 1 {
+			row = []tasks.Label{{Task: 0, Value: float32(k % 2)}, row[0]}
+		}
+		l.Rows = append(l.Rows, row)
+	}
+	return l
 }
 
 // kinds are the encoders of the regimes.

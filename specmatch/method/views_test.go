@@ -16,6 +16,7 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/tasks"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch"
@@ -59,9 +60,14 @@ func rings(kind string, n int) (gs []*graph.Graph) {
 }
 
 func hu(kind string, layers int) Setup {
+	labels := &tasks.Labels{Names: []string{"y"}}
+	for i := range 12 {
+		labels.Rows = append(labels.Rows, []tasks.Label{{Value: float32(i)}})
+	}
 	return Setup{
 		Backend: cpu.New(tensor.Float32), Regime: Transfer, Graphs: rings(kind, 12), Batch: 5, Seed: 3,
 		SMILES:  strings.Fields("C CC CCC CCO CN CO C=O C#N CCl c1ccccc1 C1CC1 O"),
+		Labels:  []*tasks.Labels{labels},
 		Encoder: gnn.Architecture{Kind: kind, Hidden: 8, Layers: layers},
 	}
 }

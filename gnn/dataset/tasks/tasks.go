@@ -25,7 +25,6 @@ import (
 	"strings"
 
 	"github.com/specmatch/specmatch/gnn/dataset/internal/textfile"
-	"github.com/specmatch/specmatch/gnn/dataset/suggest"
 )
 
 // Columns of the long form.
@@ -93,6 +92,7 @@ func Read(ctx context.Context, path string, o Options) (*Labels, error) {
 		labels:  &Labels{File: path, Rows: make([][]Label, len(o.Keys))},
 		records: map[string][]int{},
 		index:   map[string]int32{},
+		found:   map[string]bool{},
 	}
 	for i, key := range o.Keys {
 		key = strings.TrimSpace(key)
@@ -110,6 +110,7 @@ type reader struct {
 	labels  *Labels
 	records map[string][]int // by key
 	index   map[string]int32 // of tasks by name
+	found   map[string]bool  // the tasks with rows of the long form
 	rows    int
 
 	key         int
@@ -240,10 +241,11 @@ func (r *reader) longRow(rows *textfile.Rows, records []int) error {
 	case len(r.labels.Names) == MaxTasks:
 		return rows.Bad(r.task, fmt.Sprintf("more than %d tasks", MaxTasks))
 	}
+	task := r.number(strings.Clone(name))
+	r.found[name] = true
 	if !ok {
 		return nil
 	}
-	task := r.number(strings.Clone(name))
 	for _, i := range records {
 		r.labels.Rows[i] = append(r.labels.Rows[i], Label{Task: task, Value: v})
 	}
@@ -268,8 +270,8 @@ func parseNumber(rows *textfile.Rows, column int) (v float32, ok bool, err error
 func (r *reader) finish() error {
 	l := r.labels
 	for _, task := range r.options.Tasks {
-		if _, ok := r.index[task]; !ok {
-			return fmt.Errorf("dataset: %s: no task %q%s", l.File, task, suggest.DidYouMean(task, l.Names))
+		if r.task >= 0 && !r.found[task] {
+			return fmt.Errorf("dataset: %s: no task %q", l.File, task)
 		}
 	}
 	for i, row := range l.Rows {

@@ -368,6 +368,53 @@ func TestRich(t *testing.T) {
 	}
 }
 
+// TestAssays: an encoder learns labels of tables in both forms, by SMILES or by ids, and an interrupted or repeated
+// command gives the same model.
+func TestAssays(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "m.csv", moleculeTable(40))
+	wide := "SMILES,a,b\n"
+	long := "name\ttask\tvalue\n"
+	for i, line := range strings.Split(strings.TrimSpace(moleculeTable(40)), "\n")[1:] {
+		fields := strings.Split(line, ",")
+		wide += fmt.Sprintf("%s,%d,\n", fields[1], i%2)
+		long += fmt.Sprintf("%s\tb\t%d\n%[1]s\ta\t%[3]d.5\n", fields[0], i%2, i)
+	}
+	write(t, "wide.csv", wide+"[Au],,3\n")
+	write(t, "long.tsv", long)
+	const train = "train -in m.csv -method assays -epochs 1" + tiny
+	must(t, train+"-targets wide.csv -atoms rich -morgan 8 -out wide")
+	must(t, train+"-targets wide.csv -atoms rich -morgan 8 -out again")
+	if read(t, "wide/"+modelFile) != read(t, "again/"+modelFile) {
+		t.Error("the same command gives another model")
+	}
+	must(t, train+"-targets long.tsv -tasks a -id name -descriptors-weight 0 -out long")
+	about := must(t, "inspect -model wide/"+modelFile)
+	for _, want := range []string{"by          assays", "task-power 0.5", "read out as all:sum,mean,max"} {
+		if !strings.Contains(about, want) {
+			t.Errorf("no %q:\n%s", want, about)
+		}
+	}
+	write(t, "bad.csv", strings.Replace(wide, ",1,", ",yes,", 1))
+	write(t, "foreign.csv", "smiles,a\n[Au],1\n")
+	for args, want := range map[string]string{
+		"-targets bad.csv":                                  `bad.csv:3: "yes": column a: want a finite number`,
+		"-targets foreign.csv":                              `no row has the key of a record, such as "[Au]"`,
+		"-targets wide.csv -tasks c":                        `no column "c"`,
+		"-targets long.tsv":                                 `no column "smiles" that says which records`,
+		"-targets wide.csv,long.tsv -tasks a":               "-tasks names tasks of one table",
+		"-targets wide.csv -task-minimum 41":                "none of 2 tasks has 41 labels that differ",
+		"-targets wide.csv -descriptors-weight 0 -morgan 8": "-morgan has no effect on assays",
+		"":                                      "-method assays needs -targets",
+		"-targets wide.csv -method descriptors": "-targets has no effect on descriptors",
+	} {
+		out := " -out " + t.TempDir()
+		if _, _, err := invoke(t.Context(), train+args+out); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", args, err, want)
+		}
+	}
+}
+
 // TestDescriptors: an encoder that has learned descriptors has the readout that it learned them
 // from, or the one that was asked for.
 func TestDescriptors(t *testing.T) {
