@@ -28,6 +28,7 @@ FLAGS: dict[str, tuple[str, ...]] = {
         "bf16",
         "center",
         "cuco_inverted",
+        "descriptors_weight",
         "epochs",
         "graphcl_code",
         "hidden",
@@ -57,6 +58,10 @@ FLAGS: dict[str, tuple[str, ...]] = {
         "simgrace_eta",
         "simgrace_perturbed_rows",
         "sum",
+        "targets",
+        "task_minimum",
+        "task_power",
+        "tasks",
         "tau",
         "tf32",
         "theta_gradient",
@@ -124,6 +129,7 @@ class Embedder:
         bf16: bool | None = None,
         center: bool | None = None,
         cuco_inverted: bool | None = None,
+        descriptors_weight: float | None = None,
         epochs: int | None = None,
         features: str | Sequence[str] | None = None,
         graphcl_code: bool | None = None,
@@ -155,6 +161,10 @@ class Embedder:
         simgrace_eta: float | None = None,
         simgrace_perturbed_rows: bool | None = None,
         sum: bool | None = None,
+        targets: str | Sequence[str] | None = None,
+        task_minimum: int | None = None,
+        task_power: float | None = None,
+        tasks: str | Sequence[str] | None = None,
         tau: float | None = None,
         tf32: bool | None = None,
         theta_gradient: bool | None = None,
@@ -199,6 +209,8 @@ class Embedder:
             Subtract the batch's mean embedding before L_G.
         cuco_inverted : bool, default False
             Keep only a tenth of the nodes in CuCo's view, as in its code.
+        descriptors_weight : float, default 1
+            Weight of the loss of descriptors (and Morgan counts, -morgan) next to that of assays; 0 is none.
         epochs : int, default 20
             Number of training epochs.
         features : str or list of str, default "encoder"
@@ -231,7 +243,7 @@ class Embedder:
             MB of memory for the cache of atom environments of all workers, which speeds up molecules; by
             default at most a quarter of the memory that the process can have.
         morgan : int, default 0
-            Number of folded Morgan counts that the method descriptors also predicts; 0 is none.
+            Number of folded Morgan counts that are predicted next to descriptors; 0 is none.
         mssgcl_global : float, default 0
             Fraction of the nodes in MSSGCL's global views; if this and -mssgcl-local are 0, -policy determines
             both.
@@ -276,6 +288,17 @@ class Embedder:
             clean encoder.
         sum : bool, default False
             Sum L_C over the batch, as in the paper, instead of averaging it.
+        targets : str or list of str
+            Tables A,B of labels for -method assays, with gaps: a column of the molecules and one a task, or
+            long form with the columns task and value; molecules are known by -id, or else by the text of their
+            SMILES.
+        task_minimum : int, default 10
+            Number of labels that a task of assays needs; tasks with fewer, or with equal labels, are dropped.
+        task_power : float, default 0.5
+            Power p: a task with n labels weighs n^p in the loss of assays; 1: all labels weigh alike, 0: all
+            tasks.
+        tasks : str or list of str
+            Names of the tasks of -targets; by default all columns, or all tasks of the long form.
         tau : float, default 0.2
             Temperature τ of the contrastive loss.
         tf32 : bool, default False
@@ -299,6 +322,7 @@ class Embedder:
         self.bf16 = bf16
         self.center = center
         self.cuco_inverted = cuco_inverted
+        self.descriptors_weight = descriptors_weight
         self.epochs = epochs
         self.features = features
         self.graphcl_code = graphcl_code
@@ -330,6 +354,10 @@ class Embedder:
         self.simgrace_eta = simgrace_eta
         self.simgrace_perturbed_rows = simgrace_perturbed_rows
         self.sum = sum
+        self.targets = targets
+        self.task_minimum = task_minimum
+        self.task_power = task_power
+        self.tasks = tasks
         self.tau = tau
         self.tf32 = tf32
         self.theta_gradient = theta_gradient
