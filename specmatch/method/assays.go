@@ -170,53 +170,81 @@ type TaskTargets struct {
 // NewTaskTargets returns the targets of a table. A task with n labels weighs n^power. Tasks with fewer than
 // minimum labels, or with equal ones, are dropped.
 func NewTaskTargets(l *tasks.Labels, power float64, minimum int) *TaskTargets {
-	n := len(l.Names)
-	count := make([]int, n)
-	sum := make([]float64, n)
-	least := slices.Repeat([]float64{math.Inf(1)}, n)
-	largest := slices.Repeat([]float64{math.Inf(-1)}, n)
-	for _, row := range l.Rows {
-		for _, label := range row {
-			v := float64(label.Value)
-			count[label.Task]++
-			sum[label.Task] += v
-			least[label.Task] = min(least[label.Task], v)
-			largest[label.Task] = max(largest[label.Task], v)
-		}
+	summaries := summarise(l)
+	t := &TaskTargets{
+		rows:  l.Rows,
+		index: slices.Repeat([]int32{-1}, len(l.Names)),
 	}
-	t := &TaskTargets{rows: l.Rows, index: slices.Repeat([]int32{-1}, n)}
-	isBinary := func(k int) bool { return least[k] >= 0 && largest[k] <= 1 }
 	for _, binary := range []bool{true, false} {
-		for k := range n {
-			if count[k] < minimum || least[k] == largest[k] || isBinary(k) != binary {
+		for k, s := range summaries {
+			if s.n < minimum || s.least == s.largest || s.isBinary() != binary {
 				continue
 			}
 			t.index[k] = int32(len(t.center))
-			mean := sum[k] / float64(count[k])
-			center := mean
-			if binary {
-				center = math.Log(mean / (1 - mean))
-			}
-			t.center = append(t.center, center)
-			t.std = append(t.std, 0)
-			t.weight = append(t.weight, math.Pow(float64(count[k]), power-1))
+			t.center = append(t.center, s.center())
+			t.weight = append(t.weight, math.Pow(float64(s.n), power-1))
 		}
 		if binary {
 			t.binary = len(t.center)
 		}
 	}
-	t.setDeviations(count)
+	t.setDeviations(summaries)
 	return t
 }
 
-// setDeviations sets the standard deviations of tasks, whose tables have so many labels each.
-func (t *TaskTargets) setDeviations(count []int) {
+// summary summarises the labels of a task.
+type summary struct {
+	n       int
+	sum     float64
+	least   float64
+	largest float64
+}
+
+// summarise returns the summaries of all tasks.
+func summarise(l *tasks.Labels) []summary {
+	summaries := make([]summary, len(l.Names))
+	for _, row := range l.Rows {
+		for _, label := range row {
+			s := &summaries[label.Task]
+			v := float64(label.Value)
+			if s.n == 0 {
+				s.least = v
+				s.largest = v
+			}
+			s.n++
+			s.sum += v
+			s.least = min(s.least, v)
+			s.largest = max(s.largest, v)
+		}
+	}
+	return summaries
+}
+
+// isBinary reports whether all labels lie from 0 to 1.
+func (s summary) isBinary() bool {
+	return s.least >= 0 && s.largest <= 1
+}
+
+// center returns the logit of the mean for labels from 0 to 1, else the mean.
+func (s summary) center() float64 {
+	mean := s.sum / float64(s.n)
+	if s.isBinary() {
+		return math.Log(mean / (1 - mean))
+	}
+	return mean
+}
+
+// setDeviations sets the standard deviations of tasks.
+func (t *TaskTargets) setDeviations(summaries []summary) {
+	t.std = make([]float64, len(t.center))
 	for _, row := range t.rows {
 		for _, label := range row {
-			if k := t.index[label.Task]; k >= int32(t.binary) {
-				d := float64(label.Value) - t.center[k]
-				t.std[k] += d * d / float64(count[label.Task])
+			k := t.index[label.Task]
+			if k < int32(t.binary) {
+				continue
 			}
+			d := float64(label.Value) - t.center[k]
+			t.std[k] += d * d / float64(summaries[label.Task].n)
 		}
 	}
 	for k, variance := range t.std {
@@ -299,12 +327,6 @@ func (t *TaskTargets) loss(h *autodiff.Var, samples []int, head *nn.Embedding) *
 		total += v
 	}
 	return autodiff.ConcatRows(sums...).Sum().Scale(1 / total)
-}
-
-// smoothL1 returns d²/2 where |d| < 1, else |d| - ½.
-func smoothL1(d *autodiff.Var) *autodiff.Var {
-	beyond := d.Abs().Shift(-1).ReLU()
-	return d.Square().Sub(beyond.Square()).Scale(0.5)
 }
 
 // taskTargets returns the targets of all tables of labels.

@@ -101,11 +101,15 @@ func (p *Prediction) Loss(b *graph.Batch, samples []int, t *autodiff.Tape) *auto
 func (p *Prediction) losses(h *autodiff.Var, samples []int) (losses []*autodiff.Var) {
 	for k, targets := range p.Targets {
 		y := h.Tape().Matrix(len(samples), len(targets.mean), targets.rows(samples))
-		d := p.Outputs[k].Forward(h).Sub(y)
-		beyond := d.Abs().Shift(-1).ReLU()
-		losses = append(losses, d.Square().Sub(beyond.Square()).Mean().Scale(0.5))
+		losses = append(losses, smoothL1(p.Outputs[k].Forward(h).Sub(y)).Mean())
 	}
 	return losses
+}
+
+// smoothL1 returns d²/2 where |d| < 1, else |d| - ½.
+func smoothL1(d *autodiff.Var) *autodiff.Var {
+	beyond := d.Abs().Shift(-1).ReLU()
+	return d.Square().Sub(beyond.Square()).Scale(0.5)
 }
 
 // Parameters returns the encoder's and the outputs'.

@@ -232,10 +232,10 @@ func (r *reader) longRow(rows *textfile.Rows, records []int) error {
 		return err
 	}
 	name := strings.TrimSpace(rows.Row[r.task])
-	switch _, known := r.index[name]; {
+	switch _, listed := r.index[name]; {
 	case name == "":
 		return rows.Bad(r.task, "want the name of a task")
-	case known:
+	case listed:
 	case r.options.Tasks != nil:
 		return nil
 	case len(r.labels.Names) == MaxTasks:

@@ -165,6 +165,38 @@ func (x *trainCommand) registerLabels(f *cli.FlagSet) {
 	})
 }
 
+// setEncoder sets the data set of the run, the regime and the encoder.
+func (x *trainCommand) setEncoder(t *records.Table) error {
+	r := &x.run
+	r.Dataset = t.Set
+	r.Regime = method.Transfer
+	r.File = modelFile
+	var features *graph.Columns
+	if t.Content == records.Graphs {
+		columns, err := t.Set.Columns()
+		if err != nil {
+			return err
+		}
+		r.Regime = method.Unsupervised
+		features = &columns
+	}
+	if names := method.Names(r.Regime); !slices.Contains(names, r.Method) {
+		return cli.Usagef("-method %s is not for %s: want one of %v", r.Method, t.Content, names)
+	}
+	if n := len(t.Records); n < 2 {
+		return cli.Usagef("-in %s: %d usable records; training needs at least 2", x.In, n)
+	}
+	r.Encoder = x.encoder.recipe().Architecture("", features) // without a kind of targets
+	if x.Readout == readoutAuto {
+		return nil
+	}
+	r.Encoder.Readout = gnn.Readout(x.Readout)
+	if err := r.Encoder.Check(); err != nil {
+		return cli.Usagef("-readout: %w", err)
+	}
+	return nil
+}
+
 // readLabels reads the tables of -targets.
 func (x *trainCommand) readLabels(ctx context.Context, t *records.Table, stderr io.Writer) error {
 	keys := make([]string, len(t.Records))
@@ -234,30 +266,11 @@ func (x *trainCommand) train(ctx context.Context, stdout, stderr io.Writer) erro
 		return err
 	}
 	r := &x.run
-	r.Dataset, r.Regime, r.File = t.Set, method.Transfer, modelFile
-	var features *graph.Columns
-	if t.Content == records.Graphs {
-		columns, err := t.Set.Columns()
-		if err != nil {
-			return err
-		}
-		r.Regime, features = method.Unsupervised, &columns
-	}
-	if names := method.Names(r.Regime); !slices.Contains(names, r.Method) {
-		return cli.Usagef("-method %s is not for %s: want one of %v", r.Method, t.Content, names)
-	}
-	if n := len(t.Records); n < 2 {
-		return cli.Usagef("-in %s: %d usable records; training needs at least 2", x.In, n)
+	if err := x.setEncoder(t); err != nil {
+		return err
 	}
 	if err := x.readLabels(ctx, t, stderr); err != nil {
 		return err
-	}
-	r.Encoder = x.encoder.recipe().Architecture("", features) // without a kind of targets
-	if x.Readout != readoutAuto {
-		r.Encoder.Readout = gnn.Readout(x.Readout)
-		if err := r.Encoder.Check(); err != nil {
-			return cli.Usagef("-readout: %w", err)
-		}
 	}
 	flags := fmt.Sprintf("-hidden %d -layers %d -batch %d", x.Hidden, x.Layers, r.Recipe.Batch)
 	if err := train.Fits(
