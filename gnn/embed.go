@@ -2,6 +2,7 @@ package gnn
 
 import (
 	"context"
+	"sync"
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
@@ -31,6 +32,19 @@ func Embed(
 		defer m.Close(be)
 		return m.Embed(ctx, be, graphs, add)
 	}
+	return EmbedInTurn(ctx, be, new(sync.Mutex), e, graphs, add)
+}
+
+// EmbedInTurn is [Embed] for goroutines that share an engine. Each makes its batches while another
+// one uses the engine, and holds turn when it uses the engine itself. It has no cache.
+func EmbedInTurn(
+	ctx context.Context,
+	be backend.Backend,
+	turn sync.Locker,
+	e Encoder,
+	graphs []*graph.Graph,
+	add func(b *graph.Batch, g *graph.Graph),
+) (h []float64, err error) {
 	values := e.Width() // about the values of a node
 	if a, err := ArchitectureOf(e); err == nil && a.Readout != "" {
 		values = a.Layers * a.Hidden
@@ -38,7 +52,7 @@ func Embed(
 	nodes := (embedElements + values - 1) / values
 	forward := func(b *Batch) *autodiff.Var { return e.Forward(b, nn.Eval) }
 	return downloaded(be, e.Width(), len(graphs), func(store store) error {
-		return embed(ctx, be, nodes, graphs, add, forward, store)
+		return embed(ctx, be, turn, nodes, graphs, add, forward, store)
 	})
 }
 
@@ -68,7 +82,7 @@ func (m *Environments) Embed(
 		return Embed(ctx, be, m.encoder, graphs, add)
 	}
 	return downloaded(be, m.encoder.Width(), len(graphs), func(store store) error {
-		return embed(ctx, be, environmentNodes, graphs, add, m.forward, store)
+		return embed(ctx, be, new(sync.Mutex), environmentNodes, graphs, add, m.forward, store)
 	})
 }
 
@@ -90,9 +104,8 @@ func (m *Environments) Embed32(
 	}
 	keeper := backend.CapabilitiesOf(be).Rows
 	width := m.encoder.Width()
-	return embed(ctx, be, environmentNodes, graphs, add, m.forward, func(lo, hi int, h *tensor.Tensor) {
-		keeper.Download32(dst[lo*width:hi*width], h)
-	})
+	store := func(lo, hi int, h *tensor.Tensor) { keeper.Download32(dst[lo*width:hi*width], h) }
+	return embed(ctx, be, new(sync.Mutex), environmentNodes, graphs, add, m.forward, store)
 }
 
 // forward returns the vectors of a batch with the cache.
@@ -124,10 +137,11 @@ func downloaded(be backend.Backend, width, n int, f func(store) error) ([]float6
 }
 
 // embed stores the vectors that forward computes of graphs, in batches that end with the graph
-// that brings them to the given number of nodes.
+// that brings them to the given number of nodes. It holds turn while it uses the engine.
 func embed(
 	ctx context.Context,
 	be backend.Backend,
+	turn sync.Locker,
 	nodes int,
 	graphs []*graph.Graph,
 	add func(b *graph.Batch, g *graph.Graph),
@@ -139,7 +153,12 @@ func embed(
 		add = (*graph.Batch).Append
 	}
 	t := autodiff.NewInference(be)
-	defer t.Reset()
+	compute := func(b *graph.Batch, lo, hi int) {
+		turn.Lock()
+		defer turn.Unlock()
+		defer t.Reset()
+		store(lo, hi, forward(NewBatch(t, b)).Value())
+	}
 	b := new(graph.Batch)
 	for lo := 0; lo < len(graphs); {
 		if ctx.Err() != nil {
@@ -154,8 +173,7 @@ func embed(
 			hi++
 		}
 		b.EndView()
-		store(lo, hi, forward(NewBatch(t, b)).Value())
-		t.Reset()
+		compute(b, lo, hi)
 		lo = hi
 	}
 	return nil

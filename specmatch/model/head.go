@@ -169,6 +169,15 @@ func (m *Trained) outputs(
 	if err := m.Card.Beside.accepts(graphs); err != nil {
 		return nil, err
 	}
+	var forest []float64 // computed beside the engine
+	f := m.Card.Forest
+	if f != nil && f.Share > 0 {
+		forest = f.Outputs(*m.Card.Head, graphs)
+	}
+	if m.Turn != nil {
+		m.Turn.Lock()
+		defer m.Turn.Unlock()
+	}
 	t := autodiff.NewInference(m.Head.W.Backend())
 	defer t.Reset()
 	h, z := m.Beside.Forward(t.Matrix(len(graphs), m.Width(), embeddings), graphs, nn.Eval)
@@ -177,8 +186,8 @@ func (m *Trained) outputs(
 		mixed := m.Card.Head.Mix(share, s.Data(), m.Beside.Linear.Forward(z).Data())
 		s = t.Matrix(len(graphs), m.Card.Head.Outputs, mixed)
 	}
-	if f := m.Card.Forest; f != nil && f.Share > 0 {
-		mixed := m.Card.Head.Mix(f.Share, s.Data(), f.Outputs(*m.Card.Head, graphs))
+	if forest != nil {
+		mixed := m.Card.Head.Mix(f.Share, s.Data(), forest)
 		s = t.Matrix(len(graphs), m.Card.Head.Outputs, mixed)
 	}
 	return activation(s).Data(), nil

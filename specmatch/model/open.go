@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
@@ -36,6 +37,9 @@ type Trained struct {
 	// Memory, if set, is a cache of the encoder with its present weights, which speeds up embedding and
 	// predicting.
 	Memory *gnn.Environments
+	// Turn, if set, is held while the model uses its engine, so that several goroutines can embed and
+	// predict at a time. Memory is not used then.
+	Turn sync.Locker
 }
 
 // Open reads a model file onto an engine. On an engine of the same kind, its embeddings are those
@@ -316,7 +320,7 @@ func (m *Trained) Width() int { return m.Encoder.Width() }
 // WithReadout returns the encoder of the model, without the head, with another readout. The two
 // share the weights.
 func (m *Trained) WithReadout(r gnn.Readout) (*Trained, error) {
-	bare := &Trained{Card: m.Card}
+	bare := &Trained{Card: m.Card, Turn: m.Turn}
 	var err error
 	bare.Encoder, err = gnn.WithReadout(m.Encoder, r)
 	if err == nil {
@@ -341,6 +345,9 @@ func (m *Trained) Embed(ctx context.Context, graphs []*graph.Graph) (h []float64
 		return nil, err
 	}
 	be := m.backend()
+	if m.Turn != nil {
+		return gnn.EmbedInTurn(ctx, be, m.Turn, m.Encoder, graphs, add)
+	}
 	if m.Memory != nil {
 		return m.Memory.Embed(ctx, be, graphs, add)
 	}
@@ -351,7 +358,7 @@ func (m *Trained) Embed(ctx context.Context, graphs []*graph.Graph) (h []float64
 // a cache ([Trained.Remembering]) that its engine can use.
 func (m *Trained) Embed32(ctx context.Context, dst []float32, graphs []*graph.Graph) (err error) {
 	defer backend.Recover(&err)
-	if m.Memory == nil {
+	if m.Memory == nil || m.Turn != nil {
 		h, err := m.Embed(ctx, graphs)
 		for i, v := range h {
 			dst[i] = float32(v)

@@ -61,8 +61,8 @@ func (o *output) Register(f *cli.FlagSet) {
 	cli.Var(f, &o.Keep, "keep", setting.List(setting.Text),
 		"input `columns` or keys A,B to copy after the id, in a .csv")
 	cli.Var(f, &o.Workers, "workers", setting.IntIn(0, maxWorkers),
-		"`number` of batches to compute in parallel, each on one CPU thread; 0 is one per core;\n"+
-			"the output does not change")
+		"`number` of batches to compute in parallel, each on one CPU thread, or to make and write\n"+
+			"next to a GPU; 0 is one per core; the output does not change")
 	f.Check(o.check)
 	f.Check(o.checkPlaces)
 }

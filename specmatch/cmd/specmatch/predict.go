@@ -148,7 +148,11 @@ func (x *prediction) run(ctx context.Context, stdout, stderr io.Writer) (err err
 		}
 	}
 	if x.Explain != "" {
-		if err := x.explain(ctx, opened.replicas, replicas[0]); err != nil {
+		copies := opened.replicas
+		if opened.shared {
+			copies = copies[:1]
+		}
+		if err := x.explain(ctx, copies, replicas[0]); err != nil {
 			return err
 		}
 	}

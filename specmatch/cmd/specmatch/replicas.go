@@ -2,17 +2,20 @@ package main
 
 import (
 	"runtime"
+	"slices"
+	"sync"
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/model"
 )
 
-// replicas are copies of some models, each copy on engines of its own, so that several batches can
-// be computed at the same time.
+// replicas are copies of some models, so that several batches can be computed at the same time: each
+// copy on engines of its own or, if shared is set, all in turn on the engines of the first.
 type replicas struct {
 	replicas [][]*model.Trained // [copies][models]
 	opened   []*modelOnEngine
+	shared   bool
 }
 
 // openReplicas opens a copy of the models for each worker. The caller closes them.
@@ -22,12 +25,14 @@ func (o *output) openReplicas(e cli.Engine, paths ...string) (*replicas, error) 
 	if workers == 0 {
 		workers = cores
 	}
+	r := new(replicas)
+	copies := workers
 	if e.Backend != "cpu" { // one engine has the whole device
-		workers = 1
+		r.shared = true
+		copies = 1
 	}
 	open := func() (backend.Backend, error) { return e.OpenOne(max(1, cores/workers)) }
-	r := new(replicas)
-	for range workers {
+	for range copies {
 		var models []*model.Trained
 		for _, path := range paths {
 			m, err := openModelOn(path, open)
@@ -39,6 +44,14 @@ func (o *output) openReplicas(e cli.Engine, paths ...string) (*replicas, error) 
 			models = append(models, m.Trained)
 		}
 		r.replicas = append(r.replicas, models)
+	}
+	if r.shared {
+		for _, m := range r.replicas[0] {
+			m.Turn = new(sync.Mutex)
+		}
+		for range workers - 1 {
+			r.replicas = append(r.replicas, slices.Clone(r.replicas[0]))
+		}
 	}
 	return r, nil
 }
