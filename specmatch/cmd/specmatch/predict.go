@@ -148,11 +148,7 @@ func (x *prediction) run(ctx context.Context, stdout, stderr io.Writer) (err err
 		}
 	}
 	if x.Explain != "" {
-		copies := opened.replicas
-		if opened.shared {
-			copies = copies[:1]
-		}
-		if err := x.explain(ctx, copies, replicas[0]); err != nil {
+		if err := x.explain(ctx, opened.separate(), replicas[0]); err != nil {
 			return err
 		}
 	}

@@ -56,6 +56,14 @@ func (o *output) openReplicas(e cli.Engine, paths ...string) (*replicas, error) 
 	return r, nil
 }
 
+// separate returns the copies that have engines of their own.
+func (r *replicas) separate() [][]*model.Trained {
+	if r.shared {
+		return r.replicas[:1]
+	}
+	return r.replicas
+}
+
 // Close frees the engines, and with them the models.
 func (r *replicas) Close() {
 	for _, m := range r.opened {
