@@ -109,10 +109,21 @@ func TestMixture(t *testing.T) {
 			}
 		}
 	}
-	// Without a validation part the network stays alone.
+	// Without a network the linear model is alone.
 	head, d := problem(model.Regression)
+	m, l := besides(t, head, d, finetune.Options{Patience: 2, WithoutNetwork: true}, func(i int) []float32 {
+		return []float32{float32(carbons(d.Graphs[i]))}
+	})
+	if _, err := l.Fit(t.Context(), train.Options{Epochs: 1}, nil); err != nil {
+		t.Fatal(err)
+	}
+	mixed, share := predict(t, m, d.Graphs, -1)
+	if linear, _ := predict(t, m, d.Graphs, 1); share != 1 || !slices.Equal(mixed, linear) {
+		t.Errorf("without a network the share of the linear model is %v", share)
+	}
+	// Without a validation part the network stays alone.
 	d.Valid = nil
-	m, l := besides(t, head, d, finetune.Options{}, func(int) []float32 { return []float32{1} })
+	m, l = besides(t, head, d, finetune.Options{}, func(int) []float32 { return []float32{1} })
 	if _, err := l.Fit(t.Context(), train.Options{Epochs: 1}, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -177,3 +177,34 @@ func withFitted(table string) string {
 	}
 	return b.String()
 }
+
+// TestShippedPredictors: admet has a column for each endpoint, which one alone predicts, too.
+func TestShippedPredictors(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "drugs.csv", drugs)
+	must(t, "predict -in drugs.csv -id name -model admet -workers 1 -out all.csv")
+	must(t, "predict -in drugs.csv -id name -model admet:caco2 -level 0.9 -domain domain.csv -workers 1 -out one.csv")
+	all := readCSV(t, "all.csv")
+	one := readCSV(t, "one.csv")
+	if len(all) != 10 || all[0][1] != "caco2" || !slices.Equal(one[0], []string{"id", "caco2", "caco2_low", "caco2_high"}) {
+		t.Fatalf("%q and %q", all[0], one[0])
+	}
+	for i := range all {
+		if all[i][1] != one[i][1] {
+			t.Errorf("%q and %q", all[i][1], one[i][1])
+		}
+	}
+	if out := must(t, "inspect -model admet"); strings.Count(out, "\n") != len(all[0])-1 || !strings.Contains(out, "admet:herg") {
+		t.Errorf("%s", out)
+	}
+	for line, want := range map[string]string{
+		"predict -in drugs.csv -model admet:hreg -out p.csv":               `did you mean "herg"?`,
+		"predict -in drugs.csv -model admet -domain d.csv -out p.csv":      "are for one endpoint: name it, as in -model admet:caco2",
+		"embed -in drugs.csv -model admet -out p.npy":                      "endpoints; name one, such as admet:caco2",
+		"predict -in drugs.csv -model admet:herg -domain d.csv -out p.csv": "the model file holds no training molecules",
+	} {
+		if _, _, err := invoke(t.Context(), line); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", line, err, want)
+		}
+	}
+}

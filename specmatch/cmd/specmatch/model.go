@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -18,12 +19,20 @@ import (
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/pretrained"
+	"github.com/specmatch/specmatch/specmatch/pretrained/admet"
 	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // builtin is the value of -model that stands for the encoder in this program.
 const builtin = "pretrained"
+
+// predictors is the value of -model that stands for all predictors in this program; with a colon and the name of an
+// endpoint behind it, it stands for one.
+const predictors = "admet"
+
+// shipped returns the name of the endpoint of a value of -model; ok is false for other models.
+func shipped(path string) (endpoint string, ok bool) { return strings.CutPrefix(path, predictors+":") }
 
 // modelOnEngine is a model that was read from a file onto an engine of its own.
 type modelOnEngine struct {
@@ -40,7 +49,13 @@ func openModel(path string, e cli.Engine) (*modelOnEngine, error) {
 // openModelOn is [openModel] with a function that opens the engine.
 func openModelOn(path string, open func() (backend.Backend, error)) (*modelOnEngine, error) {
 	source := bufio.NewReader(bytes.NewReader(pretrained.Model))
-	if path != builtin {
+	if endpoint, ok := shipped(path); ok {
+		text, err := admet.Model(endpoint)
+		if err != nil {
+			return nil, cli.Usagef("-model %s: %w", path, err)
+		}
+		source.Reset(bytes.NewReader(text))
+	} else if path != builtin {
 		file, err := os.Open(path)
 		if err != nil {
 			return nil, err
@@ -98,6 +113,12 @@ func (m *modelOnEngine) Close() { m.be.Close() }
 // models in it.
 func modelFiles(paths ...string) (files []string, err error) {
 	for _, path := range paths {
+		if path == predictors {
+			for _, name := range admet.Names() {
+				files = append(files, predictors+":"+name)
+			}
+			continue
+		}
 		info, err := os.Stat(path)
 		if err != nil || !info.IsDir() {
 			files = append(files, path)
@@ -116,6 +137,9 @@ func modelFiles(paths ...string) (files []string, err error) {
 // oneModelFile is [modelFiles] for a command that takes one model.
 func oneModelFile(path string) (string, error) {
 	files, err := modelFiles(path)
+	if err == nil && path == predictors {
+		err = cli.Usagef("-model %s: has %d endpoints; name one, such as %s", path, len(files), files[0])
+	}
 	if err == nil && len(files) > 1 {
 		err = cli.Usagef("-model %s: this directory has %d models; name one, such as %s",
 			path, len(files), files[0])
@@ -129,9 +153,13 @@ func oneModelFile(path string) (string, error) {
 func setupInspect(f *cli.FlagSet) cli.Action {
 	path := builtin
 	cli.Var(f, &path, "model", setting.Text,
-		"model `file` to describe; pretrained is the built-in encoder for molecules")
+		"model `file` to describe; pretrained is the built-in encoder for molecules, and admet lists the built-in\n"+
+			"predictors, such as admet:herg")
 	f.Arguments("model")
 	return func(_ context.Context, stdout, _ io.Writer) error {
+		if path == predictors {
+			return listPredictors(stdout)
+		}
 		path, err := oneModelFile(path)
 		if err != nil {
 			return err
@@ -145,4 +173,16 @@ func setupInspect(f *cli.FlagSet) cli.Action {
 			"file", files.Printable(path), "sha256", m.sum, apply.Describe(m.Card))
 		return err
 	}
+}
+
+// listPredictors prints a line for each built-in predictor.
+func listPredictors(w io.Writer) error {
+	var err error
+	for _, e := range admet.Endpoints() {
+		if err == nil {
+			_, err = fmt.Fprintf(w, "%-27s %s: %s; %d records, %s %.3g ± %.2g by scaffold\n",
+				predictors+":"+e.Name, e.Title, e.Unit, e.Records, e.Metric, e.Score, e.Std)
+		}
+	}
+	return err
 }

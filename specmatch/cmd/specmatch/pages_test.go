@@ -94,6 +94,7 @@ var (
 		"scale.md",
 		"evidence.md",
 		"../../pretrained/README.md",
+		"../../pretrained/admet/README.md",
 		"../../python/README.md",
 		"../../../README.md",
 		"../../../CONTRIBUTING.md",

@@ -54,7 +54,8 @@ func setupPredict(f *cli.FlagSet) cli.Action {
 func (x *prediction) registerModel(f *cli.FlagSet) {
 	cli.Var(f, &x.Models, "model", setting.List(setting.Text),
 		"model `files A,B` from finetune, or the directory of its run; with several, the output has the mean of\n"+
-			"their predictions and the standard deviation (NAME_std)")
+			"their predictions and the standard deviation (NAME_std); admet is the built-in predictors of\n"+
+			"absorption, metabolism and toxicity, and admet:herg one of them")
 	cli.Var(f, &x.Level, "level", setting.Float(0, 0.999),
 		"`probability`, such as 0.9, of the prediction intervals (NAME_low, NAME_high) or, for classes,\n"+
 			"prediction sets (NAME_in) to add; 0 adds none")
@@ -83,7 +84,9 @@ func (x *prediction) check() error {
 	case x.Explain+x.Domain != "" && (x.Shard.N > 0 || x.Join):
 		return cli.Usagef("-explain and -domain cannot be combined with -shard or -collect")
 	case len(x.Models) == 0:
-		return cli.Usagef("-model is needed: a model file from finetune")
+		return cli.Usagef("-model is needed: a model file from finetune, or admet for the built-in predictors")
+	case x.joins() && (x.Explain+x.Domain != "" || x.Targets != nil):
+		return cli.Usagef("-explain, -domain and -target are for one endpoint: name it, as in -model %s", x.Models[0])
 	case x.Explain+x.Domain == "":
 		return nil
 	}
@@ -126,9 +129,12 @@ func (x *prediction) run(ctx context.Context, stdout, stderr io.Writer) (err err
 		replicas = append(replicas, rows)
 	}
 
-	scorer, err := x.newScorer(ctx, *models[0].Card.Head)
-	if err != nil {
-		return err
+	var scorer *scorer
+	if !x.joins() {
+		scorer, err = x.newScorer(ctx, *models[0].Card.Head)
+		if err != nil {
+			return err
+		}
 	}
 	if err := x.output.write(ctx, "predict", replicas, stdout, stderr); err != nil {
 		return err
@@ -157,11 +163,46 @@ func (x *prediction) run(ctx context.Context, stdout, stderr io.Writer) (err err
 
 // rows returns what is written for each record.
 func (x *prediction) rows(models []*model.Trained) (apply.Model, error) {
+	if x.joins() {
+		return x.joinedRows(models)
+	}
 	rows, err := apply.Sure(x.Level, x.Distance, models...)
 	if err != nil || !x.Answers {
 		return rows, err
 	}
 	return apply.Answers(rows, models...)
+}
+
+// joins reports whether the models are several endpoints, whose columns stand next to each other.
+func (x *prediction) joins() bool {
+	isShipped := func(path string) bool {
+		_, ok := shipped(path)
+		return ok
+	}
+	return len(x.Models) > 1 && slices.ContainsFunc(x.Models, isShipped)
+}
+
+// joinedRows returns what the job applies of several endpoints.
+func (x *prediction) joinedRows(models []*model.Trained) (apply.Model, error) {
+	var parts []apply.Model
+	var cards []model.Card
+	for _, m := range models {
+		part, err := apply.Sure(x.Level, x.Distance, m)
+		if err == nil && x.Answers && m.Card.Head.Kind == model.Binary {
+			part, err = apply.Answers(part, m)
+		}
+		if err != nil {
+			return part, err
+		}
+		for k, column := range part.Columns {
+			if column == "distance" {
+				part.Columns[k] = part.Columns[0] + "_distance"
+			}
+		}
+		parts = append(parts, part)
+		cards = append(cards, m.Card)
+	}
+	return apply.Joined(parts, cards)
 }
 
 // writeNext prints the flags that say how sure a prediction is, unless they are given.
@@ -199,7 +240,7 @@ func (x *prediction) checkModels(models []*model.Trained) error {
 			return fmt.Errorf("%s: an encoder without a head cannot predict: embed with it, "+
 				"or finetune it first", x.Models[i])
 		}
-		if !apply.Alike(models[0].Card, m.Card) {
+		if !x.joins() && !apply.Alike(models[0].Card, m.Card) {
 			return cli.Usagef("-model: %s and %s predict different things, or from different features",
 				x.Models[0], x.Models[i])
 		}

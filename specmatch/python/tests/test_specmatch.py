@@ -22,7 +22,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_sco
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_checks
-from specmatch_cl import Classifier, Embedder, Regressor, SpecmatchError, records, tool, worker
+from specmatch_cl import Classifier, Embedder, Predictor, Regressor, SpecmatchError, records, tool, worker
 
 rng = random.Random(1)
 SMILES = ["".join(rng.choice("CCCO") for _ in range(rng.randint(2, 14))) + "C" for _ in range(120)]
@@ -104,6 +104,16 @@ def test_predictions_are_those_of_the_command_line(tmp_path):
     assert (Regressor.load(*names).predict(SMILES) == r.predict(SMILES)).all()
     with pytest.raises(ValueError, match="predicts regression; want classes"):
         Classifier.load(*names)
+
+
+def test_predictors_that_ship(tmp_path):
+    columns = Predictor("admet").predict(["CCO", "C(", "c1ccccc1"], level=0.9)
+    assert {"herg", "caco2", "caco2_low", "caco2_high"} <= set(columns)
+    assert all(np.isnan(v).tolist() == [False, True, False] for v in columns.values())
+    one = Predictor("admet:herg").predict(["CCO", "C(", "c1ccccc1"], distance=True)
+    assert list(one) == ["herg", "distance"] and np.array_equal(one["herg"], columns["herg"], equal_nan=True)
+    with pytest.raises(SpecmatchError, match='did you mean "herg"'):
+        Predictor("admet:hreg").predict(["CCO"])
 
 
 def test_what_cannot_be_read():

@@ -1,0 +1,54 @@
+"""Predictors that the program has."""
+import csv
+import io
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import records, tool
+
+
+class Predictor:
+    """Predicts by models in the program, without a fit.
+
+    Parameters
+    ----------
+    name : str, default "admet"
+        The predictors: "admet" for all endpoints of absorption, metabolism and toxicity, or one of them, such as
+        "admet:herg". ``specmatch inspect -model admet`` lists them.
+    n_jobs : int, default all cores
+        Threads.
+    """
+
+    def __init__(self, name: str = "admet", n_jobs: int | None = None) -> None:
+        self.name = name
+        self.n_jobs = n_jobs
+
+    def predict(self, X: Any, level: float | None = None, distance: bool = False) -> dict[str, NDArray[np.float64]]:
+        """Predictions of molecules, by column; NaN for one that cannot be read.
+
+        Parameters
+        ----------
+        X : list, array, Series or table of one column
+            SMILES, or molecules of RDKit.
+        level : float, optional
+            Probability of the intervals or sets to add, such as 0.9.
+        distance : bool, default False
+            Whether to add the distances to the training molecules.
+
+        Returns
+        -------
+        dict of str to numpy.ndarray of float64
+            A column for each endpoint, which ``pandas.DataFrame`` takes.
+        """
+        data = list(records.listed(X))
+        form, text = records.encode(data)
+        flags = tool.flags(in_="-", format=form, id="row", model=self.name, out="-", level=level, distance=distance)
+        with tool.running(["predict", *flags], text, self.n_jobs, first=records.FIRST[form]) as stdout:
+            rows = csv.reader(io.TextIOWrapper(cast(Any, stdout), "utf-8", newline=""))
+            columns = {name: np.full(len(data), np.nan) for name in next(rows)[1:]}
+            for row in rows:
+                for column, value in zip(columns.values(), row[1:]):
+                    column[int(row[0])] = float(value)
+            return columns
