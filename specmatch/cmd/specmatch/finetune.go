@@ -42,7 +42,7 @@ type tuning struct {
 	Dropout  float64
 	Average  float64
 	Readout  string
-	Features []apply.Feature
+	Features []string // names of apply.ParseFeature, or auto
 	Trees    int
 	Loss     string
 	Merging  string
@@ -236,11 +236,11 @@ func (x *tuning) registerFit(f *cli.FlagSet) {
 			"single steps")
 	f.Add(&x.encoder)
 	cli.Var(f, &x.Dropout, "dropout", setting.Float(0, 0.99), "`probability` of dropout, for molecules")
-	cli.Var(f, &x.Features, "features", setting.List(apply.ParseFeature),
+	cli.Var(f, &x.Features, "features", parseFeatures,
 		"`features A,B` of molecules that the head sees next to the encoder's vector: "+
 			apply.FeatureWords+
 			";\nby default "+strings.Join(finetune.Molecules.Features, ",")+
-			"; encoder alone uses none of them")
+			"; encoder alone uses none of them, and auto picks a set\nby the errors of forests on the validation sets")
 	cli.Var(f, &x.Trees, "forest", setting.IntIn(0, 10000),
 		"`trees` of the random forest on descriptors and fingerprints that takes part in predictions for\n"+
 			"molecules; 0 leaves it out")
@@ -303,6 +303,9 @@ func (x *tuning) run(ctx context.Context, stdout, stderr io.Writer) (err error) 
 		return err
 	}
 	if err := x.checkCurve(); err != nil {
+		return err
+	}
+	if err := x.chooseFeatures(ctx, stderr); err != nil {
 		return err
 	}
 	if err := x.chooseScales(ctx, stderr); err != nil {
@@ -451,12 +454,34 @@ func (x *tuning) task(ctx context.Context) (finetune.Task, error) {
 	return task, nil
 }
 
+// parseFeatures reads the value of -features.
+func parseFeatures(s string) ([]string, error) {
+	if s == auto {
+		return []string{auto}, nil
+	}
+	list, err := setting.List(apply.ParseFeature)(s)
+	names := make([]string, len(list))
+	for i, f := range list {
+		names[i] = f.String()
+	}
+	return names, err
+}
+
+// picksFeatures reports whether the features are picked by validation.
+func (x *tuning) picksFeatures() bool { return slices.Equal(x.Features, []string{auto}) }
+
 // beside returns the numbers that the head sees next to a molecule's vector, and the function that computes
 // them.
 func (x *tuning) beside() (*model.Numbers, func() func(*molecule.Molecule) []float32, error) {
-	features := slices.DeleteFunc(slices.Clone(x.Features), func(f apply.Feature) bool {
-		return f == apply.Encoder
-	})
+	names := x.Features
+	if x.picksFeatures() {
+		names = finetune.EveryFeature(finetune.FeatureSets)
+	}
+	features, err := apply.ParseFeatures(names)
+	if err != nil {
+		return nil, nil, cli.Usagef("-features: %w", err)
+	}
+	features = slices.DeleteFunc(features, func(f apply.Feature) bool { return f == apply.Encoder })
 	switch molecules := x.input.molecules(); {
 	case !molecules && len(features) > 0:
 		return nil, nil, cli.Usagef("-features are of molecules, and %s has graphs", x.In)
@@ -475,6 +500,37 @@ func (x *tuning) beside() (*model.Numbers, func() func(*molecule.Molecule) []flo
 	return numbers, vector, nil
 }
 
+// chooseFeatures picks a set of features, once for all splits, and says so.
+func (x *tuning) chooseFeatures(ctx context.Context, stderr io.Writer) error {
+	if !x.picksFeatures() {
+		return nil
+	}
+	splits, err := x.splits()
+	if err != nil {
+		return err
+	}
+	line, err := x.examples.ChooseFeatures(ctx, finetune.FeatureSets, splits...)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stderr, "%s: %s\n", x.In, line)
+	x.notes = append(x.notes, line)
+	return nil
+}
+
+// splits returns the splits on which scales and features are compared.
+func (x *tuning) splits() (splits []dataset.Split, err error) {
+	divisions := x.divisions()
+	for _, d := range divisions[:min(len(divisions), mostTried)] {
+		s, err := x.split(d)
+		if err != nil {
+			return nil, err
+		}
+		splits = append(splits, s)
+	}
+	return splits, nil
+}
+
 // chooseScales decides on the scales of the targets, once for all splits, and says so.
 func (x *tuning) chooseScales(ctx context.Context, stderr io.Writer) error {
 	if !x.Target.auto {
@@ -485,15 +541,11 @@ func (x *tuning) chooseScales(ctx context.Context, stderr io.Writer) error {
 		return err
 	}
 	defer be.Close()
-	var splits []dataset.Split
-	for _, d := range x.divisions() {
-		s, err := x.split(d)
-		if err != nil {
-			return err
-		}
-		splits = append(splits, s)
+	splits, err := x.splits()
+	if err != nil {
+		return err
 	}
-	lines, err := x.examples.ChooseScales(ctx, be, x.arch, splits[:min(len(splits), mostTried)]...)
+	lines, err := x.examples.ChooseScales(ctx, be, x.arch, splits...)
 	for _, line := range lines {
 		fmt.Fprintf(stderr, "%s: %s\n", x.In, line)
 		x.notes = append(x.notes, line)

@@ -450,7 +450,8 @@ class Predictor:
         features : str or list of str
             Features A,B of molecules that the head sees next to the encoder's vector: encoder, pretrained,
             descriptors, rdkit, crippen, morgan[:RADIUS[:SIZE]] or bits[:RADIUS[:SIZE]]; by default
-            descriptors,morgan,pretrained; encoder alone uses none of them.
+            descriptors,morgan,pretrained; encoder alone uses none of them, and auto picks a set by the errors
+            of forests on the validation sets.
         forest : int, default 100
             Trees of the random forest on descriptors and fingerprints that takes part in predictions for
             molecules; 0 leaves it out.
