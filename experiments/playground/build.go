@@ -77,7 +77,7 @@ func build(ctx context.Context) (map[string][]byte, error) {
 
 // recording returns the opening of the page as JSON: the engine trains for it once, on this machine.
 var recording = sync.OnceValues(func() ([]byte, error) {
-	opening, err := play.Record(openingEpochs)
+	opening, err := play.RecordOpening(openingEpochs)
 	if err != nil {
 		return nil, err
 	}

@@ -26,8 +26,8 @@ type Frame struct {
 	Points   []int   `json:"points"`
 }
 
-// Record trains SpecMatch-CL on the embedded set for some epochs, and returns the opening.
-func Record(epochs int) (*Opening, error) {
+// RecordOpening trains SpecMatch-CL on the embedded set for some epochs, and returns the opening.
+func RecordOpening(epochs int) (*Opening, error) {
 	o := new(Opening)
 	for k, policy := range []string{"dropN", "permE"} {
 		view, err := Picture{Index: openingGraph, Policy: policy, Ratio: 0.2, Seed: 1}.Draw()

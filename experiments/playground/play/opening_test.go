@@ -5,7 +5,7 @@ import "testing"
 // TestRecord: the opening has a frame for the untrained encoder and for each epoch, of all graphs, in range, and its
 // accuracies are those of the training that it names.
 func TestRecord(t *testing.T) {
-	o, err := Record(1)
+	o, err := RecordOpening(1)
 	if err != nil {
 		t.Fatal(err)
 	}
