@@ -10,15 +10,19 @@
 //
 // TestRDKit and TestRDKitAll compare values with RDKit's, from tables that testdata/rdkit_descriptors.py
 // writes. testdata/differences.tsv has the largest difference of each of the 217 names, relative to the
-// value where that is more than 1, over MOLECULES molecules of ZINC250k and of eight sets of MoleculeNet:
+// value where that is more than 1, over 27,835 molecules of ZINC250k and of eight sets of MoleculeNet:
 //
 //	python3 rdkit_descriptors.py --all zinc.tsv 25 zinc250k.csv.gz
-//	python3 rdkit_descriptors.py --all net.tsv 2 bace.csv.gz bbbp.csv.gz …
-//	go test -run TestRDKitAll . -args -all zinc.tsv,net.tsv -differences differences.tsv
+//	python3 rdkit_descriptors.py --all more.tsv 31 zinc250k.csv.gz # its first 8,000 lines
+//	python3 rdkit_descriptors.py --all net.tsv 2 bace.csv.gz bbbp.csv.gz clintox.csv.gz sider.csv.gz \
+//	    tox21.csv.gz esol.csv.gz freesolv.csv.gz lipo.csv.gz
+//	go test -run TestRDKitAll . -args -all zinc.tsv,more.tsv,net.tsv -differences differences.tsv
 //
-// All are within 1e-5 but three. SPS differs for a molecule in a thousand: RDKit counts its stereocentres by
-// another algorithm, which finds more of those that are centres only by the configuration of others. Ipc and
-// AvgIpc differ, by up to 1 %, for molecules of some hundred atoms, whose coefficients are rounding errors.
+// All are within 1e-9 but three. SPS differs for a molecule in a thousand: RDKit counts its stereocentres by
+// another algorithm, which finds more of those that are centres only by the configuration of others. Ipc
+// and AvgIpc differ for 19 and 14 large molecules, whose coefficients are rounding errors in both. For the
+// 9,979 molecules of zinc.tsv, RDKit took 113 s of processor time, and the test 4.0 s.
+//
 // Elsewhere values differ where molecules do (see package molecule), and:
 //
 //   - RDKit gives no numbers, or infinity, where a charge, a bond or a radius is not defined, as for charges

@@ -30,6 +30,10 @@
 // three neighbours or more matches a centre of this configuration only, and a double bond between
 // bonds with / or \ matches one of this configuration only.
 //
+// 640 patterns of RDKit's data match the same atoms of 20,105 molecules of ZINC250k and of eight sets of
+// MoleculeNet, without an exception, in 14 s of processor time with reading; RDKit's matches alone took
+// 118 s (testdata/rdkit_matches.py, every 20th molecule; TestRDKit with -matches).
+//
 // Refused, with the column: reactions, groups of components such as (C).(C), @ below a comma or an
 // exclamation mark, and what is no SMARTS.
 package smarts
