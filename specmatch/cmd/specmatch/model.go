@@ -39,6 +39,8 @@ type modelOnEngine struct {
 	*model.Trained
 	sum string // SHA-256 of the file, in hexadecimal digits
 	be  backend.Backend
+
+	shared bool // the engine is that of another model, which closes it
 }
 
 // openModel reads a model file, in one pass, or the built-in encoder. The caller closes the model.
@@ -107,7 +109,11 @@ func checkKind(path string, source *bufio.Reader) error {
 }
 
 // Close frees the engine, and with it the model.
-func (m *modelOnEngine) Close() { m.be.Close() }
+func (m *modelOnEngine) Close() {
+	if !m.shared {
+		m.be.Close()
+	}
+}
 
 // modelFiles returns the model files that the values of -model name: a run directory stands for all
 // models in it.

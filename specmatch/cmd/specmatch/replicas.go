@@ -34,11 +34,17 @@ func (o *output) openReplicas(e cli.Engine, paths ...string) (*replicas, error) 
 	open := func() (backend.Backend, error) { return e.OpenOne(max(1, cores/workers)) }
 	for range copies {
 		var models []*model.Trained
+		place := open
 		for _, path := range paths {
-			m, err := openModelOn(path, open)
+			m, err := openModelOn(path, place)
 			if err != nil {
 				r.Close()
 				return nil, err
+			}
+			if _, ok := shipped(paths[0]); ok {
+				// Endpoints are many, and use the memory of one engine in turn.
+				m.shared = len(models) > 0
+				place = func() (backend.Backend, error) { return m.be, nil }
 			}
 			r.opened = append(r.opened, m)
 			models = append(models, m.Trained)
