@@ -13,10 +13,6 @@ type splitting struct {
 	width int   // of the narrowest: the harmonic mean of the numbers of rows and columns
 }
 
-// worthSplitting are the products that gain by estimates for an H200: smaller ones wait for the two
-// launches that split the operands, narrower ones for their bytes.
-var worthSplitting = &splitting{flops: 1 << 28, width: 300}
-
 // splits reports whether a product [m×n] of a and b, with sums of k terms, is split.
 func (s *splitting) splits(m, n, k int, a, b *tensor.Tensor) bool {
 	return s != nil && productFlops(m, n, k) >= s.flops && 2*m*n >= s.width*(m+n) &&

@@ -228,7 +228,7 @@ func (x *Index) nearest(counts []fingerprint.Count, n int) (found []Neighbour) {
 		if bound := float64(min(size, e.total)) / math.Max(1, float64(max(size, e.total))); bound <= least {
 			continue
 		}
-		s := tanimoto(counts, e.counts, size+e.total)
+		s := fingerprint.Tanimoto(counts, e.counts, size+e.total)
 		if s <= least {
 			continue
 		}
@@ -244,25 +244,4 @@ func total(counts []fingerprint.Count) (sum int32) {
 		sum += c.N
 	}
 	return sum
-}
-
-// tanimoto returns Σ min / Σ max of counts by ascending identifier, whose totals have the given sum.
-func tanimoto(a, b []fingerprint.Count, sum int32) float64 {
-	common := int32(0)
-	for len(a) > 0 && len(b) > 0 {
-		switch {
-		case a[0].ID < b[0].ID:
-			a = a[1:]
-		case a[0].ID > b[0].ID:
-			b = b[1:]
-		default:
-			common += min(a[0].N, b[0].N)
-			a = a[1:]
-			b = b[1:]
-		}
-	}
-	if sum == 0 {
-		return 0
-	}
-	return float64(common) / float64(sum-common)
 }

@@ -25,6 +25,28 @@ type Count struct {
 	N  int32
 }
 
+// Tanimoto returns the similarity Σ min / Σ max of two lists of counts by ascending identifier, whose numbers have
+// the given sum; 0 if the lists have nothing in common.
+func Tanimoto(a, b []Count, sum int32) float64 {
+	shared := int32(0)
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0].ID < b[0].ID:
+			a = a[1:]
+		case a[0].ID > b[0].ID:
+			b = b[1:]
+		default:
+			shared += min(a[0].N, b[0].N)
+			a = a[1:]
+			b = b[1:]
+		}
+	}
+	if shared == 0 {
+		return 0
+	}
+	return float64(shared) / float64(sum-shared)
+}
+
 // Morgan computes fingerprints. It keeps its memory between calls. Two goroutines must not use one
 // Morgan at once.
 type Morgan struct {

@@ -233,25 +233,7 @@ func (c *Counts) Similarity(i, j int) float64 { return c.to(c, i, j) }
 
 // to returns the similarity of molecule i to molecule q of queries.
 func (c *Counts) to(queries *Counts, i, q int) float64 {
-	a := c.row(i)
-	b := queries.row(q)
-	shared := int32(0)
-	for len(a) > 0 && len(b) > 0 {
-		switch {
-		case a[0].ID < b[0].ID:
-			a = a[1:]
-		case a[0].ID > b[0].ID:
-			b = b[1:]
-		default:
-			shared += min(a[0].N, b[0].N)
-			a = a[1:]
-			b = b[1:]
-		}
-	}
-	if shared == 0 {
-		return 0
-	}
-	return float64(shared) / float64(c.totals[i]+queries.totals[q]-shared)
+	return fingerprint.Tanimoto(c.row(i), queries.row(q), c.totals[i]+queries.totals[q])
 }
 
 // Search implements [Set].
