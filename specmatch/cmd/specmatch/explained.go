@@ -36,8 +36,8 @@ figure{margin:0;border:1px solid;border-color:light-dark(#d5d9e0,#3a3f4a);border
 figure svg{display:block;width:100%;height:auto}
 figcaption{font-size:.9rem;overflow-wrap:anywhere}
 {{.}}</style>
-<p>A disc shows what an atom, its share of a fragment, or a node contributes: vermillion raises the prediction, blue lowers it. Discs of one drawing are
-comparable.</p>
+<p>A disc shows what an atom, its share of a fragment, or a node contributes: vermillion raises the prediction, blue
+lowers it. Discs of one drawing are comparable.</p>
 <main>
 {{end}}
 {{define "figure"}}<figure>{{.SVG}}<figcaption><b>{{.ID}}</b> {{.Column}}: {{.Value}}{{with .SMILES}}<br><code>{{.}}</code>{{end}}</figcaption></figure>

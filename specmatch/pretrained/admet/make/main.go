@@ -62,7 +62,10 @@ var recipes = []recipe{
 	{endpoint("cyp2c9_substrate", "substrate of CYP2C9", binary, "cyp2c9_substrate_carbonmangels", ccBy), trees},
 	{endpoint("cyp2d6_substrate", "substrate of CYP2D6", binary, "cyp2d6_substrate_carbonmangels", ccBy), trees},
 	{endpoint("cyp3a4_substrate", "substrate of CYP3A4", binary, "cyp3a4_substrate_carbonmangels", ccBy), trees},
-	{endpoint("clearance", "clearance by human liver microsomes", "mL/min/g", "clearance_microsome_az", ccByNot), trees},
+	{
+		endpoint("clearance", "clearance by human liver microsomes", "mL/min/g", "clearance_microsome_az", ccByNot),
+		trees,
+	},
 	{endpoint("herg", "block of the hERG channel", binary, "herg", unchecked), trees},
 	{endpoint("ames", "mutagenicity in the Ames test", binary, "ames", unchecked), fewTrees},
 }
