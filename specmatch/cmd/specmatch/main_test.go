@@ -1107,7 +1107,11 @@ func TestEveryMethod(t *testing.T) {
 	for in, regime := range map[string]method.Regime{"m.csv": method.Transfer, "g.jsonl": method.Unsupervised} {
 		for _, m := range method.Names(regime) {
 			out := filepath.Join("run", in, m)
-			must(t, "train -in "+in+" -method "+m+" -epochs 1 -batch 16 -out "+out+tiny)
+			labels := ""
+			if known, err := method.Get(m); err == nil && known.Labels {
+				labels = " -targets m.csv -tasks length -id name"
+			}
+			must(t, "train -in "+in+" -method "+m+" -epochs 1 -batch 16 -out "+out+labels+tiny)
 			must(t, "embed -in "+in+" -out - -model "+filepath.Join(out, modelFile))
 		}
 	}
