@@ -101,6 +101,7 @@ func Kill(t *testing.T, kills int, args ...string) {
 func KillMethods(t *testing.T, methods []string, args ...string) {
 	for _, name := range methods {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // a run waits for its disk and has one thread for the most part
 			kills := 7
 			if name == "specmatch" {
 				kills = 20
