@@ -47,7 +47,8 @@ class Predictor:
         flags = tool.flags(in_="-", format=form, id="row", model=self.name, out="-", level=level, distance=distance)
         with tool.running(["predict", *flags], text, self.n_jobs, first=records.FIRST[form]) as stdout:
             rows = csv.reader(io.TextIOWrapper(cast(Any, stdout), "utf-8", newline=""))
-            columns = {name: np.full(len(data), np.nan) for name in next(rows, [])[1:]}
+            header: list[str] = next(rows, [])  # none after an error, which the end of the block raises
+            columns = {name: np.full(len(data), np.nan) for name in header[1:]}
             for row in rows:
                 for column, value in zip(columns.values(), row[1:]):
                     column[int(row[0])] = float(value)
