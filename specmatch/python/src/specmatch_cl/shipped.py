@@ -1,6 +1,7 @@
 """Predictors that the program has."""
 import csv
 import io
+from itertools import islice
 from typing import Any, cast
 
 import numpy as np
@@ -47,8 +48,8 @@ class Predictor:
         flags = tool.flags(in_="-", format=form, id="row", model=self.name, out="-", level=level, distance=distance)
         with tool.running(["predict", *flags], text, self.n_jobs, first=records.FIRST[form]) as stdout:
             rows = csv.reader(io.TextIOWrapper(cast(Any, stdout), "utf-8", newline=""))
-            header: list[str] = next(rows, [])  # none after an error, which the end of the block raises
-            columns = {name: np.full(len(data), np.nan) for name in header[1:]}
+            # There is no header after an error, which the end of the block raises.
+            columns = {name: np.full(len(data), np.nan) for header in islice(rows, 1) for name in header[1:]}
             for row in rows:
                 for column, value in zip(columns.values(), row[1:]):
                     column[int(row[0])] = float(value)
