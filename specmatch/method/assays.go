@@ -55,10 +55,10 @@ var assays = &Method{
 		}
 		a := NewAssays(s.Backend, e, heads, described, rng)
 		a.Beside = besideWeight.Of(s.Options)
-		l := &assayLearner{
+		l := &prediction{
 			Defaults:  train.Defaults{Loader: s.loader(augment.Identity{})},
 			Minimizer: train.NewMinimizer(s.Backend, a, s.Rate),
-			task:      a,
+			loss:      a.Loss,
 		}
 		return &Learner{Learner: l, Model: &specmatch.Model{Encoder: e}}, nil
 	},
@@ -84,18 +84,6 @@ var (
 		1.0,
 	)
 )
-
-type assayLearner struct {
-	train.Defaults
-	*train.Minimizer
-	task *Assays
-}
-
-func (l *assayLearner) Step(b train.Batch) (train.Metrics, error) {
-	return l.Minimize(func() *autodiff.Var {
-		return l.task.Loss(b.Graphs, b.Samples, l.Tape)
-	})
-}
 
 // Assays predicts labels of tasks. With s = h·W + c the outputs for a table of labels y with weights w, which
 // are 0 where there is no label,

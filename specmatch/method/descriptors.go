@@ -45,7 +45,8 @@ var descriptors = &Method{
 		p := NewPrediction(s.Backend, e, targets, rng)
 		l := &prediction{
 			Defaults:  train.Defaults{Loader: s.loader(augment.Identity{})},
-			Minimizer: train.NewMinimizer(s.Backend, p, s.Rate), task: p,
+			Minimizer: train.NewMinimizer(s.Backend, p, s.Rate),
+			loss:      p.Loss,
 		}
 		return &Learner{Learner: l, Model: &specmatch.Model{Encoder: e}}, nil
 	},
@@ -58,15 +59,16 @@ var morgan = setting.New(
 	0,
 )
 
+// prediction learns to predict what is known of each graph, by a loss of a batch of the graphs with these indices.
 type prediction struct {
 	train.Defaults
 	*train.Minimizer
-	task *Prediction
+	loss func(b *graph.Batch, samples []int, t *autodiff.Tape) *autodiff.Var
 }
 
 func (p *prediction) Step(b train.Batch) (train.Metrics, error) {
 	return p.Minimize(func() *autodiff.Var {
-		return p.task.Loss(b.Graphs, b.Samples, p.Tape)
+		return p.loss(b.Graphs, b.Samples, p.Tape)
 	})
 }
 

@@ -59,18 +59,9 @@ func (x *clustering) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r := &result{
-		columns: x.header([]string{"cluster", "size"}, "similarity"),
-		smiles:  3,
-		title:   "Clusters of " + x.In,
-		colour:  "cluster",
-	}
-	for number, cluster := range clusters {
-		for _, i := range cluster {
-			row := x.row(number, len(cluster), items[i])
-			r.rows = append(r.rows, append(row, similarityText(set, i, cluster[0])))
-		}
-	}
+	r := x.tabulate("Clusters", "similarity", items, clusters, func(i, centre int) string {
+		return similarityText(set, i, centre)
+	})
 	return x.finish(ctx, r, len(clusters), stdout, stderr)
 }
 
@@ -82,10 +73,32 @@ func similarityText(set library.Set, i, centre int) string {
 	return number(set.Similarity(i, centre))
 }
 
-// row returns the first columns of a molecule in the cluster of a number, from 0.
-func (x *clustering) row(cluster, size int, molecule item) []string {
-	row := []string{strconv.Itoa(cluster + 1), strconv.Itoa(size), molecule.id, molecule.smiles}
-	return append(row, molecule.fields...)
+// tabulate returns a row for each molecule, cluster by cluster. text is that of the last column, for a molecule and
+// the first one of its cluster.
+func (x *clustering) tabulate(
+	title, last string, items []item, clusters [][]int, text func(i, first int) string,
+) *result {
+	r := &result{
+		columns: x.header([]string{"cluster", "size"}, last),
+		smiles:  3,
+		title:   title + " of " + x.In,
+		colour:  "cluster",
+	}
+	for k, cluster := range clusters {
+		for _, i := range cluster {
+			molecule := items[i]
+			row := []string{
+				strconv.Itoa(k + 1),
+				strconv.Itoa(len(cluster)),
+				molecule.id,
+				molecule.smiles,
+			}
+			row = append(row, molecule.fields...)
+			row = append(row, text(i, cluster[0]))
+			r.rows = append(r.rows, row)
+		}
+	}
+	return r
 }
 
 // finish writes the table and the page.
@@ -108,17 +121,6 @@ func (x *clustering) groupScaffolds(ctx context.Context, stdout, stderr io.Write
 		return err
 	}
 	groups := library.Group(scaffolds)
-	r := &result{
-		columns: x.header([]string{"cluster", "size"}, "scaffold"),
-		smiles:  3,
-		title:   "Scaffolds of " + x.In,
-		colour:  "cluster",
-	}
-	for number, group := range groups {
-		for _, i := range group {
-			row := x.row(number, len(group), items[i])
-			r.rows = append(r.rows, append(row, scaffolds[i]))
-		}
-	}
+	r := x.tabulate("Scaffolds", "scaffold", items, groups, func(i, _ int) string { return scaffolds[i] })
 	return x.finish(ctx, r, len(groups), stdout, stderr)
 }
