@@ -110,6 +110,7 @@ func FuzzLoad(f *testing.F) {
 	add(small.with("node_labels", "0,7\n1,7\n0,7\n1,9\n0,7\n0,7\n0,7\n"))
 	add(small.with("edge_labels", "0,5\n1,5\n0,7\n1,7\n0,6\n1,6\n0,5\n1,5\n0,7\n1,7\n"))
 	add(small.with("A", "1, 4\n"))
+	add(bare.with("graph_labels", bare["graph_labels"]+"1\n"))
 	add(small.with("node_labels", "-2147483648\n2147483647\n0\n0\n0\n0\n0\n"))
 	f.Fuzz(func(t *testing.T, a, indicator, labels, nodeLabels, edgeLabels, attributes string) {
 		s := files{"A": a, "graph_indicator": indicator, "graph_labels": labels}
@@ -148,6 +149,7 @@ func FuzzLoad(f *testing.F) {
 			}
 			// What loading removed is not written.
 			again.SelfLoops, again.Duplicates, again.AttributesLeftOut = ds.SelfLoops, ds.Duplicates, ds.AttributesLeftOut
+			again.Empty = ds.Empty
 			if len(ds.EdgeLabels) == 0 && !reflect.DeepEqual(again, ds) {
 				t.Errorf("wrote %s\nread %s", describe(ds), describe(again))
 			}

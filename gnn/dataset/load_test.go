@@ -830,12 +830,6 @@ func naive(f files, name string) *Dataset {
 
 	ds := &Dataset{Name: name, FeatureWidth: 1}
 	labels, indicator, nodeLabels, edgeLabels := table("graph_labels"), table("graph_indicator"), table("node_labels"), table("edge_labels")
-	values := make(map[int]bool)
-	for _, l := range labels {
-		values[l[0]] = true
-	}
-	ds.ClassValues = slices.Sorted(maps.Keys(values))
-	ds.Classes = len(ds.ClassValues)
 	if nodeLabels != nil {
 		ds.NodeLabels = []LabelColumn{column(nodeLabels)}
 		ds.FeatureWidth = ds.NodeLabels[0].Width
@@ -849,6 +843,16 @@ func naive(f files, name string) *Dataset {
 		local[n] = len(members[g[0]-1])
 		members[g[0]-1] = append(members[g[0]-1], n)
 	}
+	values := make(map[int]bool)
+	for g, l := range labels {
+		if len(members[g]) == 0 {
+			ds.Empty = append(ds.Empty, g)
+		} else {
+			values[l[0]] = true
+		}
+	}
+	ds.ClassValues = slices.Sorted(maps.Keys(values))
+	ds.Classes = len(ds.ClassValues)
 	incoming := make([]map[int]int, len(indicator)) // target → source → label
 	for n := range incoming {
 		incoming[n] = make(map[int]int)
@@ -868,6 +872,9 @@ func naive(f files, name string) *Dataset {
 		}
 	}
 	for g, l := range labels {
+		if len(members[g]) == 0 {
+			continue
+		}
 		h := &graph.Graph{Ptr: []int32{0}, Adj: []int32{}, Class: slices.Index(ds.ClassValues, l[0]), X: graph.Features{Width: ds.FeatureWidth}}
 		if edgeLabels != nil {
 			h.EdgeLabel = []int32{}
