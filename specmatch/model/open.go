@@ -81,6 +81,10 @@ func Open(path string, be backend.Backend) (m *Trained, err error) {
 	defer backend.Recover(&err)
 	f, err := nn.ReadFile(path)
 	if err != nil {
+		if names, damaged := EnsembleNames(path); damaged == nil {
+			err = fmt.Errorf("specmatch: open %s: the file is an ensemble of %d models, for OpenEnsemble",
+				path, len(names))
+		}
 		return nil, err
 	}
 	m, err = open(f, be)

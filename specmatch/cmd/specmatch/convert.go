@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/apply"
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/pretrained"
@@ -26,11 +29,13 @@ func setupConvert(f *cli.FlagSet) cli.Action {
 	x := new(conversion)
 	cli.Var(f, &x.In, "in", setting.Text,
 		"`file` with a PyTorch state_dict: .pth from torch.save, or .safetensors;\n"+
-			"pretrained copies the built-in encoder for molecules")
+			"pretrained copies the built-in encoder for molecules; the directory of a run of finetune has the\n"+
+			"models of an ensemble")
 	cli.Var(f, &x.Like, "like", setting.Text,
 		"model `file` with the architecture, such as one from train that PyTorch trained further;\n"+
 			"by default the weights are of a GNN of Hu et al. or GraphCL, for molecules or proteins")
-	cli.Var(f, &x.Out, "out", setting.Text, "model `file` to write: .safetensors")
+	cli.Var(f, &x.Out, "out", setting.Text,
+		"model `file` to write: .safetensors, or .zip for an ensemble, which is one file for all models of a run")
 	f.Add(&x.engine)
 	f.Arguments("in", "out")
 	f.Check(func() error {
@@ -39,6 +44,10 @@ func setupConvert(f *cli.FlagSet) cli.Action {
 			return cli.Usagef("-in is needed: a .pth or .safetensors file from PyTorch")
 		case x.In == builtin && x.Like != "":
 			return cli.Usagef("-in %s is a complete model: drop -like", builtin)
+		case x.In != builtin && x.Like == "" && strings.HasSuffix(x.Out, ensembleEnding):
+			if info, err := os.Stat(x.In); err == nil && info.IsDir() { // of which model files are read
+				return checkOutputs([]string{x.Out})
+			}
 		case !strings.HasSuffix(x.Out, ".safetensors"):
 			return cli.Usagef("-out %q: want a name that ends in .safetensors", x.Out)
 		}
@@ -47,7 +56,17 @@ func setupConvert(f *cli.FlagSet) cli.Action {
 	return x.run
 }
 
+// ensembleEnding ends the name of an ensemble file.
+const ensembleEnding = ".zip"
+
 func (x *conversion) run(ctx context.Context, stdout, _ io.Writer) error {
+	if strings.HasSuffix(x.Out, ensembleEnding) {
+		return x.pack(stdout)
+	}
+	if info, err := os.Stat(x.In); err == nil && info.IsDir() {
+		return cli.Usagef("-in %s: this is a directory; want a file of weights, or -out NAME.zip for an ensemble "+
+			"of its models", x.In)
+	}
 	if x.In == builtin {
 		err := files.Write(x.Out, func(w io.Writer) error {
 			_, err := w.Write(pretrained.Model)
@@ -79,6 +98,59 @@ func (x *conversion) run(ctx context.Context, stdout, _ io.Writer) error {
 	encoder := m.Card.Encoder
 	_, err = fmt.Fprintf(stdout, "%s: %s, %d layers of width %d\nnext: specmatch inspect -model %[1]s\n",
 		x.Out, encoder.Kind, encoder.Layers, encoder.Hidden)
+	return err
+}
+
+// pack writes the models of a directory as one file.
+func (x *conversion) pack(stdout io.Writer) error {
+	info, err := os.Stat(x.In)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return cli.Usagef("-out %s is for an ensemble of the models in a directory, and -in %s is a file; want a "+
+			"name that ends in .safetensors", x.Out, x.In)
+	}
+	paths, err := modelFiles(x.In)
+	if err != nil {
+		return err
+	}
+	var members []model.Member
+	var first model.Card
+	for i, path := range paths {
+		m, err := openModel(path, cli.Engine{Backend: "cpu"})
+		if err != nil {
+			return err
+		}
+		card := m.Card
+		m.Close()
+		if card.Head == nil {
+			return fmt.Errorf("%s: an encoder without a head cannot predict, as the models of an ensemble do", path)
+		}
+		if i == 0 {
+			first = card
+		}
+		if !apply.Alike(first, card) {
+			return fmt.Errorf("%s and %s predict different things, or from different features", paths[0], path)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		members = append(members, model.Member{
+			Name: filepath.Base(path),
+			File: text,
+		})
+	}
+	err = files.Write(x.Out, func(w io.Writer) error {
+		return model.WriteEnsemble(w, members...)
+	})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "%s: %d models of %s\n"+
+		"next: specmatch predict -in NEW.csv -model %[1]s -out predictions.csv\n",
+		x.Out, len(members), strings.Join(first.Head.Columns(), ", "))
 	return err
 }
 

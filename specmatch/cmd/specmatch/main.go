@@ -130,10 +130,11 @@ var commands = append(cli.Commands{
 		Setup: setupConvert,
 		Synopsis: "Converts PyTorch weights to a model file: a GNN of Hu et al. or GraphCL, or any model\n" +
 			"that -like names. Never runs a pickle. PyTorch reads model files without conversion:\n" +
-			"they are state_dicts.",
+			"they are state_dicts. Packs the models of a run of finetune into one file, an ensemble.",
 		Examples: []string{
 			"-in weights.pth -out model.safetensors",
 			"-in weights.safetensors -like RUN/model.safetensors -out model.safetensors",
+			"-in RUN -out ensemble.zip",
 		},
 	},
 	{

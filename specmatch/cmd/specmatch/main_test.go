@@ -1044,6 +1044,68 @@ func TestEnsemble(t *testing.T) {
 			}
 		}
 	}
+	checkEnsembleFile(t)
+}
+
+// checkEnsembleFile: an ensemble in one file does what the run directory does, byte for byte, and one of its models is
+// named as in a directory.
+func checkEnsembleFile(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"all.zip", "run/all.zip", "run/all.zip"} {
+		want := name + ": 3 models of length, share\nnext: specmatch predict -in NEW.csv -model " + name
+		if out := must(t, "convert run "+name); !strings.HasPrefix(out, want) {
+			t.Errorf("convert prints %q", out)
+		}
+	}
+	read := func(name string) string {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if read("all.zip") != read("run/all.zip") {
+		t.Error("the same models have other bytes")
+	}
+	write(t, "some.csv", moleculeTable(9))
+	const flags = " -level 0.5 -distance -explain why.jsonl -domain domain.csv"
+	outputs := func(model string) string {
+		must(t, "predict some.csv p.csv -model "+model+flags)
+		return read("p.csv") + read("why.jsonl") + read("domain.csv")
+	}
+	if outputs("run") != outputs("all.zip") {
+		t.Error("the ensemble predicts other things than the run directory")
+	}
+	const one = "/model-1.safetensors"
+	if must(t, "predict some.csv - -model run"+one) != must(t, "predict some.csv - -model all.zip"+one) {
+		t.Error("a model of the ensemble is not that of the directory")
+	}
+	if out := must(t, "inspect all.zip"+one); strings.TrimPrefix(out, "file        all.zip") !=
+		strings.TrimPrefix(must(t, "inspect run"+one), "file        run") {
+		t.Errorf("inspect prints %s", out)
+	}
+	if text := must(t, "embed m.csv - -model all.zip"+one); strings.Count(text, "\n") != 61 {
+		t.Error(text)
+	}
+	write(t, "torch.zip", "PK\x03\x04 and so on")
+	write(t, "half.zip", read("all.zip")[:5000])
+	for line, want := range map[string]string{
+		"embed m.csv v.npy -model all.zip":          "this ensemble has 3 models; name one, such as all.zip/model-0.safetensors",
+		"inspect all.zip":                           "this ensemble has 3 models; name one",
+		"finetune m.csv r -target y -model all.zip": "this ensemble has 3 models; name one",
+		"predict m.csv p.csv -model all.zip/no":     `all.zip has no model "no"`,
+		"predict m.csv p.csv -model half.zip":       "half.zip: the ensemble is damaged or truncated",
+		"predict m.csv p.csv -model torch.zip":      "torch.zip: is a zip archive, such as torch.save writes",
+		"predict m.csv p.csv -model m.csv/x":        "open m.csv/x: ",
+		"predict m.csv all.zip -model all.zip":      "want a name that ends in .npy, .csv or .parquet",
+		"convert run run.safetensors":               "this is a directory; want a file of weights, or -out NAME.zip",
+		"convert m.csv m.zip":                       "-in m.csv is a file; want a name that ends in .safetensors",
+		"convert pretrained m.zip":                  `-out "m.zip": want a name that ends in .safetensors`,
+	} {
+		if _, _, err := invoke(t.Context(), line); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %q", line, err, want)
+		}
+	}
 }
 
 // TestGraphs: the whole on graphs, of every format.

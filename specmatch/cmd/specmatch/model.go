@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -55,6 +56,11 @@ func openModelOn(path string, open func() (backend.Backend, error)) (*modelOnEng
 		text, err := admet.Model(endpoint)
 		if err != nil {
 			return nil, cli.Usagef("-model %s: %w", path, err)
+		}
+		source.Reset(bytes.NewReader(text))
+	} else if text, ok, err := memberFile(path); ok {
+		if err != nil {
+			return nil, err
 		}
 		source.Reset(bytes.NewReader(text))
 	} else if path != builtin {
@@ -115,8 +121,21 @@ func (m *modelOnEngine) Close() {
 	}
 }
 
+// memberFile returns the model file that a path names within an ensemble file, as in a directory; ok is false for
+// other paths.
+func memberFile(path string) (text []byte, ok bool, err error) {
+	ensemble, name := filepath.Split(path)
+	ensemble = filepath.Clean(ensemble)
+	info, err := os.Stat(ensemble)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, false, nil
+	}
+	text, err = model.ReadMember(ensemble, name)
+	return text, !errors.Is(err, model.ErrNoEnsemble), err
+}
+
 // modelFiles returns the model files that the values of -model name: a run directory stands for all
-// models in it.
+// models in it, and so does an ensemble file, in which they are named as in a directory.
 func modelFiles(paths ...string) (files []string, err error) {
 	for _, path := range paths {
 		if path == predictors {
@@ -126,8 +145,21 @@ func modelFiles(paths ...string) (files []string, err error) {
 			continue
 		}
 		info, err := os.Stat(path)
-		if err != nil || !info.IsDir() {
+		if err != nil {
 			files = append(files, path)
+			continue
+		}
+		if !info.IsDir() {
+			names, err := model.EnsembleNames(path)
+			switch {
+			case errors.Is(err, model.ErrNoEnsemble):
+				files = append(files, path)
+			case err != nil:
+				return nil, err
+			}
+			for _, name := range names {
+				files = append(files, filepath.Join(path, name))
+			}
 			continue
 		}
 		found, err := filepath.Glob(filepath.Join(path, "model*.safetensors"))
@@ -147,8 +179,12 @@ func oneModelFile(path string) (string, error) {
 		err = cli.Usagef("-model %s: has %d endpoints; name one, such as %s", path, len(files), files[0])
 	}
 	if err == nil && len(files) > 1 {
-		err = cli.Usagef("-model %s: this directory has %d models; name one, such as %s",
-			path, len(files), files[0])
+		kind := "directory"
+		if info, err := os.Stat(path); err == nil && !info.IsDir() {
+			kind = "ensemble"
+		}
+		err = cli.Usagef("-model %s: this %s has %d models; name one, such as %s",
+			path, kind, len(files), files[0])
 	}
 	if err != nil {
 		return "", err

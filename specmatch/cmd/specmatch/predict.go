@@ -53,9 +53,9 @@ func setupPredict(f *cli.FlagSet) cli.Action {
 // registerModel adds the flags that say what predicts, and what is written next to predictions.
 func (x *prediction) registerModel(f *cli.FlagSet) {
 	cli.Var(f, &x.Models, "model", setting.List(setting.Text),
-		"model `files A,B` from finetune, or the directory of its run; with several, the output has the mean of\n"+
-			"their predictions and the standard deviation (NAME_std); admet is the built-in predictors of\n"+
-			"absorption, metabolism and toxicity, and admet:herg one of them")
+		"model `files A,B` from finetune, the directory of its run, or an ensemble of convert; with several,\n"+
+			"the output has the mean of their predictions and the standard deviation (NAME_std); admet is the\n"+
+			"built-in predictors of absorption, metabolism and toxicity, and admet:herg one of them")
 	cli.Var(f, &x.Level, "level", setting.Float(0, 0.999),
 		"`probability`, such as 0.9, of the prediction intervals (NAME_low, NAME_high) or, for classes,\n"+
 			"prediction sets (NAME_in) to add; 0 adds none")

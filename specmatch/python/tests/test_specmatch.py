@@ -102,6 +102,17 @@ def test_predictions_are_those_of_the_command_line(tmp_path):
     command("predict", "-in", tmp_path / "m.csv", "-model", ",".join(names), "-out", tmp_path / "p.npy")
     assert (np.load(tmp_path / "p.npy")[:, 0] == r.predict(SMILES)).all()
     assert (Regressor.load(*names).predict(SMILES) == r.predict(SMILES)).all()
+    whole = str(tmp_path / "r.zip")
+    assert r.save(whole) == [whole]
+    loaded = Regressor.load(whole)
+    assert loaded.n_estimators == len(loaded.models_) == len(names) and loaded.models_ == r.models_
+    assert (loaded.predict(SMILES) == r.predict(SMILES)).all()
+    column, *_ = Predictor(whole).predict(SMILES).values()
+    assert np.allclose(column, r.predict(SMILES), rtol=1e-4)
+    with pytest.raises(ValueError, match="this ensemble has"):
+        Embedder(model=whole).transform(SMILES)
+    with pytest.raises(ValueError, match="an ensemble of models"):
+        tool.read_card(whole)
     with pytest.raises(ValueError, match="predicts regression; want classes"):
         Classifier.load(*names)
 

@@ -361,7 +361,7 @@ class Predictor(parameters.Predictor, Base):
             return out.read_text("utf-8")
 
     def save(self, path: str) -> list[str]:
-        """Writes the model as a file; several get -0, -1 and so on before the ending.
+        """Writes the model as a file; several get -0, -1 and so on before the ending, or share one file if that is .zip.
 
         Returns
         -------
@@ -369,6 +369,13 @@ class Predictor(parameters.Predictor, Base):
             The names of the files.
         """
         check_is_fitted(self, "models_")
+        if path.endswith(".zip"):
+            with tempfile.TemporaryDirectory() as folder:
+                for i, model in enumerate(self.models_):
+                    Path(folder, f"model-{i:03}.safetensors").write_bytes(model)
+                with tool.running(["convert", f"-in={folder}", f"-out={path}"]):
+                    pass
+            return [path]
         whole, several = Path(path), len(self.models_) > 1
         names = [str(whole.with_stem(f"{whole.stem}-{i}")) if several else path for i in range(len(self.models_))]
         for name, model in zip(names, self.models_):
@@ -382,13 +389,14 @@ class Predictor(parameters.Predictor, Base):
         Parameters
         ----------
         *paths : str
-            Model files of ``save`` or ``specmatch finetune``.
+            Model files of ``save`` or ``specmatch finetune``, ensembles of several, or the directory of a run.
         **settings
             Parameters of ``__init__``, such as ``handle_invalid="nan"``.
         """
-        given: dict[str, Any] = {"n_estimators": len(paths)} | settings
+        models = tuple(model for path in paths for model in tool.members(path))
+        given: dict[str, Any] = {"n_estimators": len(models)} | settings
         self = cls(**given)
-        self.models_ = tuple(Path(path).read_bytes() for path in paths)
+        self.models_ = models
         self.n_features_in_ = 1
         head = self._head()
         if head.get("kind") != cls.kind:

@@ -11,13 +11,14 @@ from . import records, tool
 
 
 class Predictor:
-    """Predicts by models in the program, without a fit.
+    """Predicts by models in the program, or by files, without a fit.
 
     Parameters
     ----------
     name : str, default "admet"
         The predictors: "admet" for all endpoints of absorption, metabolism and toxicity, or one of them, such as
-        "admet:herg". ``specmatch inspect -model admet`` lists them.
+        "admet:herg". ``specmatch inspect -model admet`` lists them. A model file, an ensemble or the directory of
+        a run of ``specmatch finetune`` is taken, too.
     n_jobs : int, default all cores
         Threads.
     """

@@ -9,6 +9,7 @@ import subprocess
 import sysconfig
 import tempfile
 import warnings
+import zipfile
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -160,9 +161,28 @@ def load(model: Source) -> bytes:
     """A model file's contents; None and "pretrained" stand for the encoder in the program."""
     return pretrained() if model is None or model == "pretrained" else Path(model).read_bytes()
 
+def members(path: str | os.PathLike[str]) -> list[bytes]:
+    """The model files of an ensemble of ``specmatch convert``, of a run directory, or of a model file, which has one."""
+    folder = Path(path)
+    if folder.is_dir():
+        files = [p.read_bytes() for p in sorted(folder.glob("model*.safetensors"))]
+        if not files:
+            raise ValueError(f"{path} has no model*.safetensors")
+        return files
+    try:
+        with zipfile.ZipFile(folder) as archive:
+            manifest = json.loads(archive.read("ensemble.json"))
+            if manifest["specmatch_ensemble"] != 1:
+                raise ValueError(f"{path} is an ensemble of a later version")
+            return [archive.read(m["name"]) for m in manifest["models"]]
+    except (zipfile.BadZipFile, KeyError):  # the program says what is wrong with another file
+        return [folder.read_bytes()]
+
 def read_card(model: Source | bytes = None) -> dict[str, Any]:
     """What a model file, or its contents, says about its model: encoder, features, head, where it comes from."""
     data = model if isinstance(model, bytes) else load(model)
+    if data.startswith(b"PK"):
+        raise ValueError("an ensemble of models has no card; want one of them")
     end = 8 + int.from_bytes(data[:8], "little")
     if end > len(data):
         raise ValueError("not a model file: its header is longer than the file")
