@@ -3,10 +3,15 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/molecule"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/model"
@@ -18,15 +23,113 @@ import (
 // fitting is how a method fits the weights of an encoder and its head, by the recipe of package finetune
 // but for what it says.
 type fitting struct {
-	atoms    string // of an encoder with random weights
-	encoder  bool   // starts from the one of the program
-	features bool   // gives the head those of the recipe
-	forest   bool   // takes part in the predictions
-	scale    bool   // of numbers is chosen by validation
-	members  int    // models whose predictions are averaged
+	atoms    string   // of an encoder with random weights
+	encoder  bool     // starts from the one of the program
+	features []string // that the head sees
+	choose   bool     // one of the recipe's sets of features by validation
+	forest   bool     // takes part in the predictions
+	scale    bool     // of numbers is chosen by validation
+	light    bool     // has no network
+	members  int      // models whose predictions are averaged
 }
 
 const purposeFit random.Purpose = 1<<36 + 2
+
+// tuneOnce is tune with a cache: fits of several methods with the same features are one fit.
+func (l *loadedSet) tuneOnce(
+	ctx context.Context, f fitting, s dataset.Split, seed int, parts ...[]int,
+) (predicted [][]float64, err error) {
+	if f.choose {
+		f.features, err = l.chooseFeatures(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		f.choose = false
+	}
+	key := fmt.Sprintf("%+v %d", f, seed)
+	l.mu.Lock()
+	predicted = l.fits[key]
+	l.mu.Unlock()
+	if predicted != nil {
+		return predicted, nil
+	}
+	predicted, err = l.tune(ctx, f, s, seed, parts...)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fits == nil {
+		l.fits = map[string][][]float64{}
+	}
+	l.fits[key] = predicted
+	return predicted, nil
+}
+
+// chooseFeatures returns the set of features that finetune -features auto picks.
+func (l *loadedSet) chooseFeatures(ctx context.Context, s dataset.Split) ([]string, error) {
+	var sets [][]string // without what is learned, which takes no part in the choice
+	for _, set := range finetune.FeatureSets {
+		sets = append(sets, slices.DeleteFunc(slices.Clone(set), func(name string) bool { return name == learned }))
+	}
+	beside, vector, err := numbers(finetune.EveryFeature(sets)...)
+	if err != nil {
+		return nil, err
+	}
+	graphs, err := l.graphs(feature.Rich.Name, vector)
+	if err != nil {
+		return nil, err
+	}
+	set, err := dataset.Of(l.name, graphs)
+	if err != nil {
+		return nil, err
+	}
+	x := &finetune.Examples{
+		Table: &records.Table{Set: set},
+		Task:  finetune.Task{Beside: beside},
+		Head:  model.Head{Kind: l.kind(), Outputs: l.tasks},
+		Y:     l.y,
+	}
+	if _, err := x.ChooseFeatures(ctx, sets, s); err != nil {
+		return nil, err
+	}
+	return append(x.Beside.Features, learned), nil
+}
+
+// learned is the feature that is the vector of the built-in encoder.
+const learned = "pretrained"
+
+// pretrainedLike returns the built-in encoder, and its architecture with the dropout and the readout of another one.
+func pretrainedLike(a gnn.Architecture, be backend.Backend) (*model.Trained, gnn.Architecture, error) {
+	source, err := pretrained.Open(be)
+	if err != nil {
+		return nil, a, err
+	}
+	architecture := source.Card.Encoder
+	architecture.Dropout = a.Dropout
+	architecture.Sum = a.Sum
+	architecture.Readout = ""
+	return source, architecture, nil
+}
+
+// chooseScales returns the scales that finetune -target-scale auto chooses.
+func chooseScales(
+	ctx context.Context, head model.Head, a gnn.Architecture, be backend.Backend, beside *model.Numbers,
+	data finetune.Data,
+) ([]model.Scale, error) {
+	a.Hidden = 2
+	a.Layers = 1
+	newModel := func(h model.Head) (*model.Trained, error) {
+		rng := random.Stream(0, purposeFit, 0, 0)
+		e, err := a.New(be, rng)
+		if err != nil {
+			return nil, err
+		}
+		return model.NewPredictorBeside(e, h, beside, 0, rng), nil
+	}
+	scales, _, err := finetune.ChooseScales(ctx, head, newModel, data)
+	return scales, err
+}
 
 // tune returns the predictions of the molecules of a part, row-major by tasks.
 func (l *loadedSet) tune(
@@ -37,23 +140,23 @@ func (l *loadedSet) tune(
 	r := finetune.Molecules
 	head := model.Head{Kind: l.kind(), Outputs: l.tasks}
 	r.Atoms = f.atoms
+	if f.light { // the network takes no part
+		r.Hidden = 16
+		r.Layers = 2
+		r.Epochs = 1
+	}
 	a := r.Architecture(head.Kind, nil)
 	var source *model.Trained
 	if f.encoder {
-		source, err = pretrained.Open(be)
+		source, a, err = pretrainedLike(a, be)
 		if err != nil {
 			return nil, err
 		}
-		architecture := source.Card.Encoder
-		architecture.Dropout = a.Dropout
-		architecture.Sum = a.Sum
-		architecture.Readout = ""
-		a = architecture
 	}
 	var beside *model.Numbers
 	var vector func(*molecule.Molecule) []float32
-	if f.features {
-		beside, vector, err = numbers(r.Features...)
+	if f.features != nil {
+		beside, vector, err = numbers(f.features...)
 		if err != nil {
 			return nil, err
 		}
@@ -74,18 +177,7 @@ func (l *loadedSet) tune(
 		Valid:  s.Valid,
 	}
 	if f.scale {
-		newModel := func(h model.Head) (*model.Trained, error) {
-			small := a
-			small.Hidden = 2
-			small.Layers = 1
-			rng := random.Stream(0, purposeFit, 0, 0)
-			e, err := small.New(be, rng)
-			if err != nil {
-				return nil, err
-			}
-			return model.NewPredictorBeside(e, h, beside, 0, rng), nil
-		}
-		head.Scales, _, err = finetune.ChooseScales(ctx, head, newModel, data)
+		head.Scales, err = chooseScales(ctx, head, a, be, beside, data)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", l.name, err)
 		}
@@ -107,6 +199,8 @@ func (l *loadedSet) tune(
 			Seed:     rng.Uint64(),
 			Patience: r.Patience,
 			Average:  r.Average,
+
+			WithoutNetwork: f.light,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", l.name, err)

@@ -118,9 +118,10 @@ type loadedSet struct {
 	scaffold    []string // of the molecules
 	encoder     string   // a file, or "" for the built-in one
 
-	mu  sync.Mutex
-	key string
-	x   []float32
+	mu   sync.Mutex
+	key  string
+	x    []float32
+	fits map[string][][]float64 // predictions of fits; see tuneOnce
 }
 
 // load reads a set. Records without a molecule that can be used are left out.
@@ -304,10 +305,30 @@ var fittings = map[string]fitting{
 	"tuned-hu":       {atoms: feature.Hu.Name, members: 1},
 	"tuned-rich":     {atoms: feature.Rich.Name, members: 1},
 	"tuned-encoder":  {encoder: true, members: 1},
-	"tuned-features": {atoms: feature.Rich.Name, features: true, members: 1},
-	"tuned-ensemble": {atoms: feature.Rich.Name, features: true, members: 5},
-	"tuned-default":  {atoms: feature.Rich.Name, features: true, members: 1, forest: true, scale: true},
-	"tuned-forest":   {atoms: feature.Rich.Name, features: true, members: 1, forest: true},
+	"tuned-features": {atoms: feature.Rich.Name, features: earlier, members: 1},
+	"tuned-ensemble": {atoms: feature.Rich.Name, features: earlier, members: 5},
+	"tuned-forest":   {atoms: feature.Rich.Name, features: earlier, forest: true, members: 1},
+	"tuned-default":  mixture(fitting{features: earlier}),
+	"tuned-rdkit":    mixture(fitting{features: rdkit}),
+	"tuned-auto":     mixture(fitting{choose: true}),
+	"light-default":  mixture(fitting{features: earlier, light: true}),
+	"light-rdkit":    mixture(fitting{features: rdkit, light: true}),
+	"light-auto":     mixture(fitting{choose: true, light: true}),
+}
+
+// Sets of features, by their full names.
+var (
+	earlier = []string{"descriptors", "morgan:2:2048", learned}
+	rdkit   = []string{"rdkit", "morgan:2:2048", learned}
+)
+
+// mixture adds to a fit what all fits of finetune have: the forest, and a scale that validation chooses.
+func mixture(f fitting) fitting {
+	f.atoms = feature.Rich.Name
+	f.forest = true
+	f.scale = true
+	f.members = 1
+	return f
 }
 
 // neighbours is how many are asked.
@@ -332,6 +353,11 @@ var methods = []method{
 	{"tuned-ensemble", "five of these", nil, tuned, true},
 	{"tuned-forest", "with features and the forest", nil, tuned, true},
 	{"tuned-default", "with features, the forest and a chosen scale", nil, tuned, true},
+	{"tuned-rdkit", "the same with RDKit's descriptors", nil, tuned, true},
+	{"tuned-auto", "the same with chosen features", nil, tuned, true},
+	{"light-default", "without a network", nil, tuned, true},
+	{"light-rdkit", "without, RDKit's descriptors", nil, tuned, true},
+	{"light-auto", "without, chosen features", nil, tuned, true},
 	{"counts-scaffold", "counts, scaffold of the nearest, %", []string{"counts"}, recall, true},
 	{"vectors-scaffold", "vectors, scaffold of the nearest, %", []string{"vectors"}, recall, true},
 }
@@ -441,7 +467,7 @@ func (l *loadedSet) evaluate(ctx context.Context, name string, seed int) (out ou
 	valid := some(l.y, l.tasks, s.Valid)
 	test := some(l.y, l.tasks, s.Test)
 	if m.model == tuned {
-		p, err := l.tune(ctx, fittings[name], s, seed, s.Valid, s.Test)
+		p, err := l.tuneOnce(ctx, fittings[name], s, seed, s.Valid, s.Test)
 		if err == nil {
 			out.Valid, out.Value = l.score(p[0], valid), l.score(p[1], test)
 		}
