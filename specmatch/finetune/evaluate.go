@@ -132,11 +132,7 @@ func (l *Learner) meanLoss(samples []int, outputs, y []float64, bounds []int8) f
 			if bounds != nil && d*float64(bounds[i]) > 0 { // beyond a bound
 				d = 0
 			}
-			if l.absolute {
-				sum += w * math.Abs(d)
-			} else {
-				sum += w * d * d
-			}
+			sum += w * l.losses[task].value(d)
 		}
 		n += w
 	}

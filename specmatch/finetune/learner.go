@@ -31,9 +31,14 @@ type Options struct {
 	// Balanced weighs the loss so that all classes of the training set, or the two answers of a binary
 	// task, have equal weight in sum. Probabilities are then those of balanced classes.
 	Balanced bool
-	// Absolute makes the loss of regression the absolute error instead of its square, so that outliers
-	// count less.
-	Absolute bool
+	// Losses are those of the targets of a regression: one for all, or one for each; nil is Squared.
+	Losses []Loss
+	// TargetWeights are positive factors of the losses of several targets; nil for equal ones. Only their
+	// ratios count.
+	TargetWeights []float64
+	// Alike divides the weight of a target by the number of its labels in the training set, so that rare
+	// targets count as much as others.
+	Alike bool
 	// WithoutNetwork makes the linear model and the forest predict alone. The weights of the head and of the
 	// features' layer are set to 0 after training, of which an epoch is enough.
 	WithoutNetwork bool
@@ -51,9 +56,11 @@ type Learner struct {
 	m  *model.Trained
 	be backend.Backend
 
-	data     Data
-	absolute bool
-	weights  [][]float64        // of the loss, by task and class, for Balanced; nil for 1
+	data    Data
+	losses  []Loss      // of the tasks of a regression
+	factors []float64   // of the losses of tasks; nil for 1
+	weights [][]float64 // of the loss, by task and class, for Balanced; nil for 1
+
 	training []*part            // the training set, for recalibrate
 	parts    map[string][]*part // what End evaluates, by the prefix of the metrics
 
@@ -115,7 +122,8 @@ func New(m *model.Trained, d Data, o Options) (l *Learner, err error) {
 		m:         m,
 		be:        be,
 		data:      d,
-		absolute:  o.Absolute,
+		losses:    o.losses(*h),
+		factors:   d.factors(*h, o),
 		training:  newParts(d.Graphs, d.Train),
 		parts: map[string][]*part{
 			"valid_": newParts(d.Graphs, d.Valid),
@@ -157,6 +165,9 @@ func checkFit(m *model.Trained, d Data, o Options) error {
 		)
 	}
 	if err := d.check(*h); err != nil {
+		return err
+	}
+	if err := o.checkTargets(*h); err != nil {
 		return err
 	}
 	if o.WithoutNetwork && (m.Beside == nil || m.Beside.Linear == nil || len(d.Valid) == 0) {
@@ -205,8 +216,11 @@ func note(m *model.Trained, o Options) {
 	if o.Balanced {
 		options["balanced"] = true
 	}
-	if o.Absolute {
-		options["loss"] = "absolute"
+	if losses := o.describeLosses(*m.Card.Head); losses != string(Squared) {
+		options["loss"] = losses
+	}
+	if weights := o.describeWeights(*m.Card.Head); weights != "" {
+		options["target-weights"] = weights
 	}
 	if o.WithoutNetwork {
 		options["network"] = false
@@ -272,13 +286,17 @@ func (l *Learner) Step(b train.Batch) (train.Metrics, error) {
 
 // weight returns the weight of a target in the loss: 0 if it is missing.
 func (l *Learner) weight(task int, y float64) float64 {
-	switch {
-	case math.IsNaN(y):
+	if math.IsNaN(y) {
 		return 0
-	case l.weights == nil:
-		return 1
 	}
-	return l.weights[task][int(y)]
+	w := 1.0
+	if l.factors != nil {
+		w = l.factors[task]
+	}
+	if l.weights != nil {
+		w *= l.weights[task][int(y)]
+	}
+	return w
 }
 
 // loss returns the mean loss [1×1] over the labels of a batch, weighted with Balanced, and nil if
@@ -286,7 +304,9 @@ func (l *Learner) weight(task int, y float64) float64 {
 //
 //	classes     -ln softmax(s) at the class
 //	binary      ln(1+e^s) - y·s
-//	regression  (s - y')², or its root with Absolute, for y' of [model.Head.Standardise]; 0 beyond a bound
+//	regression  (s - y')² or |s - y'|, for y' of [model.Head.Standardise]; 0 beyond a bound
+//
+// Weights of targets are weights of this mean.
 func (l *Learner) loss(b train.Batch) *autodiff.Var {
 	if l.m.Card.Head.Kind == model.Classes {
 		return l.classLoss(b)
@@ -358,21 +378,34 @@ func (l *Learner) taskLoss(b train.Batch) *autodiff.Var {
 	matrix := func(values []float64) *autodiff.Var {
 		return l.Tape.Matrix(len(b.Samples), h.Outputs, values)
 	}
-	weights := matrix(above)
 	y := matrix(targets)
-	size := (*autodiff.Var).Square
-	if l.absolute {
-		size = (*autodiff.Var).Abs
+	if h.Kind == model.Binary {
+		return s.Softplus().Dot(matrix(above)).Sub(s.Dot(y)).Scale(1 / count)
 	}
-	switch {
-	case h.Kind == model.Binary:
-		return s.Softplus().Dot(weights).Sub(s.Dot(y)).Scale(1 / count)
-	case l.data.Bounds == nil:
-		return size(s.Sub(y)).Dot(weights).Scale(1 / count)
+	return l.errors(s, y, above, below).Scale(1 / count)
+}
+
+// errors returns the sum of the losses of outputs s for targets y [n×tasks], with weights of the outputs that are
+// above their target, and of those below.
+func (l *Learner) errors(s, y *autodiff.Var, above, below []float64) *autodiff.Var {
+	sum := func(loss Loss) *autodiff.Var {
+		matrix := func(weights []float64) *autodiff.Var {
+			return l.Tape.Matrix(s.Rows(), s.Cols(), l.only(loss, weights))
+		}
+		if l.data.Bounds == nil {
+			return loss.of(s.Sub(y)).Dot(matrix(above))
+		}
+		excess := loss.of(s.Sub(y).ReLU()).Dot(matrix(above))
+		deficit := loss.of(y.Sub(s).ReLU()).Dot(matrix(below))
+		return excess.Add(deficit)
 	}
-	excess := size(s.Sub(y).ReLU()).Dot(weights)
-	deficit := size(y.Sub(s).ReLU()).Dot(matrix(below))
-	return excess.Add(deficit).Scale(1 / count)
+	total := sum(l.losses[0])
+	for _, loss := range []Loss{Squared, Absolute} {
+		if loss != l.losses[0] && slices.Contains(l.losses, loss) {
+			total = total.Add(sum(loss))
+		}
+	}
+	return total
 }
 
 // End evaluates the model on the validation and test sets. With patience, it keeps the weights of

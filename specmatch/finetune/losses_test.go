@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/specmatch/specmatch/autodiff"
@@ -169,9 +171,74 @@ func TestRegressionLoss(t *testing.T) {
 		t.Fatal("no target is missing")
 	}
 	near(t, "loss", *l.lossOf(b), want/n)
-	l.absolute = true
+	l.losses = slices.Repeat([]Loss{Absolute}, len(l.losses))
 	near(t, "absolute loss", *l.lossOf(b), absolute/n)
 	near(t, "absolute loss in evaluation", l.meanLoss(span(len(scores)), scores, all, nil), absolute/n)
+}
+
+// TestTargetLosses: targets have losses and weights of their own, which are those of the mean.
+func TestTargetLosses(t *testing.T) {
+	target := func(i, task int) float64 {
+		if task == 1 && i%3 > 0 {
+			return math.NaN()
+		}
+		return float64(i%7) * float64(1+task)
+	}
+	h := model.Head{Kind: model.Regression, Outputs: 2}
+	l := newLearner(t, h, target)
+	l.losses = []Loss{Squared, Absolute}
+	l.factors = l.data.factors(h, Options{TargetWeights: []float64{3, 1}})
+	near(t, "ratio of weights", l.factors[0]/l.factors[1], 3)
+	near(t, "mean of weights over 40 and 14 labels", (40*l.factors[0]+14*l.factors[1])/54, 1)
+	b := l.batch(0, 1, 2, 3, 4, 5)
+	scores := l.scores(b)
+	sum := 0.0
+	total := 0.0
+	var y []float64
+	for k, s := range scores {
+		task := k % 2
+		v := target(b.Samples[k/2], task)
+		y = append(y, v)
+		if math.IsNaN(v) {
+			continue
+		}
+		d := s - (v-l.m.Card.Head.Mean[task])/l.m.Card.Head.Std[task]
+		if task == 0 {
+			sum += 3 * d * d
+			total += 3
+		} else {
+			sum += math.Abs(d)
+			total++
+		}
+	}
+	near(t, "loss", *l.lossOf(b), sum/total)
+	near(t, "loss in evaluation", l.meanLoss(span(len(scores)), scores, y, nil), sum/total)
+
+	// All labels of a target together weigh as much as those of another.
+	alike := l.data.factors(h, Options{Alike: true})
+	near(t, "weights alike", 40*alike[0], 14*alike[1])
+	doubled := l.data.factors(h, Options{Alike: true, TargetWeights: []float64{1, 2}})
+	near(t, "weights alike and doubled", 2*40*doubled[0], 14*doubled[1])
+	if same := l.data.factors(h, Options{}); same != nil {
+		t.Errorf("weights %v without any", same)
+	}
+	for want, o := range map[string]Options{
+		"3 losses for 2 targets":       {Losses: []Loss{Squared, Squared, Absolute}},
+		`no loss "huber"`:              {Losses: []Loss{"huber"}},
+		"1 weights for 2 targets":      {TargetWeights: []float64{1}},
+		"target 1 has the weight -1":   {TargetWeights: []float64{1, -1}},
+		"target 0 has the weight +Inf": {TargetWeights: []float64{math.Inf(1), 1}},
+	} {
+		_, err := New(l.m, l.data, o)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	named := model.Head{Kind: model.Regression, Outputs: 2, Tasks: []string{"a", "b"}}
+	o := Options{Losses: l.losses, TargetWeights: []float64{1, 2}, Alike: true}
+	if text := o.describeLosses(named) + " " + o.describeWeights(named); text != "a=squared,b=absolute alike,b=2" {
+		t.Errorf("the model notes %q", text)
+	}
 }
 
 // TestClassLoss compares loss and accuracy of classes with their definitions.
@@ -393,7 +460,7 @@ func TestBoundLoss(t *testing.T) {
 	}
 	near(t, "loss", *l.lossOf(b), sum/10)
 	near(t, "loss in evaluation", l.meanLoss(span(len(scores)), scores, y, l.data.Bounds[:10]), sum/10)
-	l.absolute = true
+	l.losses = slices.Repeat([]Loss{Absolute}, len(l.losses))
 	near(t, "absolute loss", *l.lossOf(b), absolute/10)
 	near(t, "absolute loss in evaluation", l.meanLoss(span(len(scores)), scores, y, l.data.Bounds[:10]), absolute/10)
 	if exact := l.data.exact(1, 1); exact[0] != 1 || !math.IsNaN(l.data.exact(2, 1)[0]) {

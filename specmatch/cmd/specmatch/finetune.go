@@ -26,12 +26,6 @@ import (
 // auto is the value of -kind and -split that leaves the choice to the program.
 const auto = "auto"
 
-// The values of -loss.
-const (
-	lossSquared  = "squared"
-	lossAbsolute = "absolute"
-)
-
 // tuning is the command finetune.
 type tuning struct {
 	input
@@ -44,8 +38,11 @@ type tuning struct {
 	Readout  string
 	Features []string // names of apply.ParseFeature, or auto
 	Trees    int
-	Loss     string
-	Merging  string
+	// Losses and TargetWeights are of all targets, or NAME=VALUE of single ones.
+	Losses        []string
+	TargetWeights []string
+	options       finetune.Options // for the targets
+	Merging       string
 	// Target is the scale of the targets.
 	Target   targetScale
 	Patience int
@@ -77,7 +74,7 @@ func setupFinetune(f *cli.FlagSet) cli.Action {
 		Task:     finetune.Task{Split: auto},
 		Merging:  string(check.Keep),
 		Target:   targetScale{auto: true},
-		Loss:     lossSquared,
+		Losses:   []string{string(finetune.Squared)},
 		Readout:  readoutAuto,
 		Patience: recipe.Patience,
 		Dropout:  recipe.Dropout,
@@ -249,8 +246,12 @@ func (x *tuning) registerFit(f *cli.FlagSet) {
 			"in seconds and into a file that packs to a tenth")
 	f.BoolVar(&x.Anonymous, "anonymous", false,
 		"keep the training molecules and their targets out of the model files, which predict -domain needs")
-	cli.Var(f, &x.Loss, "loss", setting.OneOf(lossSquared, lossAbsolute),
-		"`loss` of regression: the squared or the absolute error")
+	cli.Var(f, &x.Losses, "loss", setting.List(parseLoss),
+		"`loss` of regression: the squared or the absolute error, and NAME=LOSS for single targets, such as\n"+
+			"absolute,logd=squared")
+	cli.Var(f, &x.TargetWeights, "target-weights", setting.List(parseWeight),
+		"`weights` NAME=W,... of single targets in the loss, 1 for others, such as alike,logd=2; with alike,\n"+
+			"rare targets count as much as others, and without it every label does")
 	cli.Var(f, &x.Readout, "readout", readoutOf(readoutAuto, readoutMean, readoutSum),
 		"`readout` of a graph's vector from its nodes: mean or sum over the atoms of a molecule (the sum\n"+
 			"knows how many there are), or LAYERS:KINDS, such as all:sum,mean,max or last:max; auto is sum for\n"+
@@ -381,6 +382,9 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 		return err
 	}
 	x.input.describeTable(x.examples.Table, sum, stderr)
+	if err := x.setTargets(); err != nil {
+		return err
+	}
 	if err := x.checkFeatures(x.flags, x.examples.Table); err != nil {
 		return err
 	}

@@ -196,17 +196,15 @@ func (x *tuning) newLearner(
 	if err != nil {
 		return nil, nil, err
 	}
-	learner, err := finetune.New(m, x.examples.Data(split), finetune.Options{
-		Batch:    x.recipe.Batch,
-		Rate:     x.recipe.LR,
-		Seed:     uint64(seed),
-		Patience: x.Patience,
-		Average:  x.Average,
-		Balanced: x.Balanced,
-		Absolute: x.Loss == lossAbsolute,
-
-		WithoutNetwork: !x.Network,
-	})
+	options := x.options
+	options.Batch = x.recipe.Batch
+	options.Rate = x.recipe.LR
+	options.Seed = uint64(seed)
+	options.Patience = x.Patience
+	options.Average = x.Average
+	options.Balanced = x.Balanced
+	options.WithoutNetwork = !x.Network
+	learner, err := finetune.New(m, x.examples.Data(split), options)
 	return m, learner, x.examples.Locate(err)
 }
 

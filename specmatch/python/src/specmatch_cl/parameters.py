@@ -95,6 +95,7 @@ FLAGS: dict[str, tuple[str, ...]] = {
         "readout",
         "split",
         "target_scale",
+        "target_weights",
         "tf32",
     ),
     "predict": (
@@ -392,7 +393,7 @@ class Predictor:
         ignore: str | Sequence[str] | None = None,
         largest_fragment: bool | None = None,
         layers: int | None = None,
-        loss: str | None = None,
+        loss: str | Sequence[str] | None = None,
         lr: float | None = None,
         merge: str | None = None,
         network: bool | None = None,
@@ -403,6 +404,7 @@ class Predictor:
         readout: str | None = None,
         split: str | None = None,
         target_scale: str | None = None,
+        target_weights: str | Sequence[str] | None = None,
         tf32: bool | None = None,
     ) -> None:
         """None stands for the default of the program, which is named here; for molecules
@@ -463,8 +465,9 @@ class Predictor:
             Keep only the largest fragment of a molecule, preferring organic ones; this removes counter-ions.
         layers : int, default 3
             Number of layers of a new encoder.
-        loss : str, default "squared"
-            Loss of regression: the squared or the absolute error.
+        loss : str or list of str, default "squared"
+            Loss of regression: the squared or the absolute error, and NAME=LOSS for single targets, such as
+            absolute,logd=squared.
         lr : float, default 0.001
             Learning rate of Adam.
         merge : str, default "none"
@@ -496,6 +499,9 @@ class Predictor:
             Scale on which targets are fitted: auto, plain, log (-log) or LOW,HIGH (-range LOW,HIGH), their
             log-odds between two ends, such as 0,100 for per cent; auto takes logarithms of positive targets
             over decades, if they fit the validation sets better. Predictions are in the unit of the targets.
+        target_weights : str or list of str
+            Weights NAME=W,... of single targets in the loss, 1 for others, such as alike,logd=2; with alike,
+            rare targets count as much as others, and without it every label does.
         tf32 : bool, default False
             Let cuda round the inputs of float32 products to TF32 (10 mantissa bits), for speed.
         """
@@ -532,4 +538,5 @@ class Predictor:
         self.readout = readout
         self.split = split
         self.target_scale = target_scale
+        self.target_weights = target_weights
         self.tf32 = tf32
