@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/specmatch/specmatch/backend"
@@ -31,6 +32,27 @@ type fitting struct {
 	scale    bool     // of numbers is chosen by validation
 	light    bool     // has no network
 	members  int      // models whose predictions are averaged
+	absolute bool     // fits absolute errors, and all targets count alike
+	alone    bool     // fits a model to each target
+}
+
+// options returns those of a learner, by the recipe of package finetune.
+func (f fitting) options(seed uint64) finetune.Options {
+	r := finetune.Molecules
+	o := finetune.Options{
+		Batch:    r.Batch,
+		Rate:     r.Rate,
+		Seed:     seed,
+		Patience: r.Patience,
+		Average:  r.Average,
+		Alike:    f.absolute,
+
+		WithoutNetwork: f.light,
+	}
+	if f.absolute {
+		o.Losses = []finetune.Loss{finetune.Absolute}
+	}
+	return o
 }
 
 const purposeFit random.Purpose = 1<<36 + 2
@@ -135,6 +157,9 @@ func chooseScales(
 func (l *loadedSet) tune(
 	ctx context.Context, f fitting, s dataset.Split, seed int, parts ...[]int,
 ) (predicted [][]float64, err error) {
+	if f.alone && l.tasks > 1 {
+		return l.tuneAlone(ctx, f, s, seed, parts...)
+	}
 	be := cpu.New(tensor.Float32)
 	defer be.Close()
 	r := finetune.Molecules
@@ -193,15 +218,7 @@ func (l *loadedSet) tune(
 			return nil, err
 		}
 		m := model.NewPredictorBeside(e, head, beside, a.Dropout, rng)
-		learner, err := finetune.New(m, data, finetune.Options{
-			Batch:    r.Batch,
-			Rate:     r.Rate,
-			Seed:     rng.Uint64(),
-			Patience: r.Patience,
-			Average:  r.Average,
-
-			WithoutNetwork: f.light,
-		})
+		learner, err := finetune.New(m, data, f.options(rng.Uint64()))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", l.name, err)
 		}
@@ -218,6 +235,42 @@ func (l *loadedSet) tune(
 			}
 			for k, v := range y {
 				predicted[p][k] += v / float64(f.members)
+			}
+		}
+	}
+	return predicted, nil
+}
+
+// tuneAlone is tune by a model of each task, from the molecules with its label.
+func (l *loadedSet) tuneAlone(
+	ctx context.Context, f fitting, s dataset.Split, seed int, parts ...[]int,
+) ([][]float64, error) {
+	predicted := make([][]float64, len(parts))
+	for p, rows := range parts {
+		predicted[p] = make([]float64, len(rows)*l.tasks)
+	}
+	for task := range l.tasks {
+		single := &loadedSet{
+			set:       l.set,
+			molecules: l.molecules,
+			tasks:     1,
+			encoder:   l.encoder,
+		}
+		for i := range l.molecules {
+			single.y = append(single.y, l.y[i*l.tasks+task])
+		}
+		isGap := func(i int) bool { return math.IsNaN(single.y[i]) }
+		labelled := dataset.Split{
+			Train: slices.DeleteFunc(slices.Clone(s.Train), isGap),
+			Valid: slices.DeleteFunc(slices.Clone(s.Valid), isGap),
+		}
+		columns, err := single.tune(ctx, f, labelled, seed, parts...)
+		if err != nil {
+			return nil, err
+		}
+		for p, column := range columns {
+			for k, v := range column {
+				predicted[p][k*l.tasks+task] = v
 			}
 		}
 	}

@@ -12,6 +12,11 @@
 // instead, into 80, 10 and 10 %:
 //
 //	go run ./experiments/admet -data DIR -dataset moleculenet -method bits,counts,vectors -seeds 3
+//
+// The nine endpoints of ExpansionRx, expansionrx_NAME.csv or expansionrx_NAME.csv.gz, are joined and divided by
+// time: the latest fifth of the molecules is the test part.
+//
+//	go run ./experiments/admet -data DIR -dataset expansionrx -method mean,both,tuned-absolute -seeds 3
 package main
 
 import (

@@ -135,6 +135,80 @@ func TestTuned(t *testing.T) {
 	}
 }
 
+// TestInTime: the orders of endpoints are merged, and the later of two molecules comes later wherever an endpoint
+// tells.
+func TestInTime(t *testing.T) {
+	column := func(smiles ...string) *measured {
+		c := &measured{smiles: smiles, position: map[string]int{}}
+		for i, s := range smiles {
+			c.position[s] = i
+		}
+		return c
+	}
+	for want, columns := range map[string][]*measured{
+		"A B C D E": {column("B", "D"), column("A", "B", "C"), column("C", "D", "E")},
+		"A D B C":   {column("D", "B"), column("A", "D"), column("B", "C")},
+		"A B":       {column("A", "B"), column("B", "A")}, // which contradict each other
+	} {
+		if got := strings.Join(inTime(columns), " "); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	predicted := []float64{1, 5, 2, 0, 4, 7}
+	observed := []float64{1, 5, 3, math.NaN(), 5, 9} // errors 0, 1, 1 of 2, 0, 2 and 0, 2 of 2, 2
+	if e := relativeErrors(predicted, observed, 2); e[0] != 0.5 || e[1] != 0.5 {
+		t.Errorf("relative errors %v", e)
+	}
+}
+
+// TestExpansionrx: endpoints with gaps are joined, the latest molecules are tested on, and each endpoint has a row.
+func TestExpansionrx(t *testing.T) {
+	dir := t.TempDir()
+	s := set{expansionrx, relativeError, false}
+	for k, endpoint := range s.endpoints() {
+		text := "smiles,y,split\n"
+		for i := range 80 {
+			if (i+k)%3 > 0 {
+				text += fmt.Sprintf("%s,%d,train\n", strings.Repeat("C", 1+i/2)+strings.Repeat("O", i%2), 9+i)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, expansionrx+"_"+endpoint+".csv"), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := s.load(t.Context(), dir)
+	if err != nil || len(l.molecules) != 80 || len(l.test) != 16 || l.y[9] != 10 || l.y[10] != math.Log10(11) || !math.IsNaN(l.y[11]) {
+		t.Fatalf("%v: %d molecules, targets of the second %v", err, len(l.molecules), l.y[9:18])
+	}
+	for i, m := range l.molecules {
+		if len(m.Atoms) != 1+i/2+i%2 {
+			t.Fatalf("molecule %d has %d atoms", i, len(m.Atoms))
+		}
+	}
+	out := filepath.Join(t.TempDir(), "run")
+	methods := "mean,descriptors"
+	large := os.Getenv("SPECMATCH_LARGE") != ""
+	if large { // nine fits
+		methods += ",tuned-alone"
+	}
+	args := []string{"-data", dir, "-dataset", expansionrx, "-method", methods, "-seeds", "1", "-out", out}
+	if err := execute(t.Context(), args, io.Discard, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	rows := runtest.Results(t, out)
+	mean, _ := runtest.Find(rows, expansionrx, "mean", "time")
+	linear, _ := runtest.Find(rows, expansionrx, "descriptors", "time")
+	if !(linear.Mean < 0.5*mean.Mean) {
+		t.Errorf("errors %v of the mean, %v by descriptors", mean.Mean, linear.Mean)
+	}
+	for _, endpoint := range s.endpoints() {
+		tuned, _ := runtest.Find(rows, expansionrx+" "+endpoint, "tuned-alone", "time")
+		if large && !(tuned.Mean > 0 && tuned.Mean < mean.Mean) {
+			t.Errorf("%s: errors %v of the mean, %v fine-tuned", endpoint, mean.Mean, tuned.Mean)
+		}
+	}
+}
+
 func TestKilled(t *testing.T) {
 	runtest.Kill(t, 5, "-data", made(t), "-dataset", "herg", "-method", "mean,counts", "-seeds", "2")
 }

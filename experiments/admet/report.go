@@ -23,18 +23,7 @@ func (x *experiment) report(stdout io.Writer, outcomes []outcome) error {
 	t := table.New("set", table.Names(columns...)...)
 	paired := table.New("gain of", table.Names(gains...)...)
 	paired.Caption = "Gains are positive where the vectors are better: paired over the seeds, mean ± standard error."
-	t.Caption = fmt.Sprintf(
-		"Test part of the official division, %s that divide the rest into 7/8 to fit on and 1/8 to "+
-			"choose the regularisation on: ridge or logistic regression.",
-		run.OverSeeds(x.recipe.Seeds),
-	)
-	if s, _ := find(x.data.Datasets[0]); s.scaffolds {
-		t.Caption = fmt.Sprintf(
-			"%d divisions by scaffold into 80 %% to fit on, 10 %% to choose the regularisation on and "+
-				"10 %% to test on: mean ± standard error.",
-			x.recipe.Seeds,
-		)
-	}
+	t.Caption = x.caption()
 	var rows []run.Row
 	for _, name := range x.data.Datasets {
 		s, _ := find(name) // execute has found it
@@ -58,6 +47,7 @@ func (x *experiment) report(stdout io.Writer, outcomes []outcome) error {
 			cells = append(cells, table.MeanStd(r.Mean, spread, digits))
 		}
 		t.Add(name, cells...)
+		rows = append(rows, x.addEndpoints(t, s, outcomes)...)
 		cells = nil
 		for _, p := range pairs {
 			d := compare.Seeds(rows[first+p[0]].PerSeed, rows[first+p[1]].PerSeed)
@@ -73,6 +63,51 @@ func (x *experiment) report(stdout io.Writer, outcomes []outcome) error {
 	}
 	_, err := fmt.Fprintf(stdout, "results and table: %s\n", x.dir.Path)
 	return err
+}
+
+// caption says how the sets are divided.
+func (x *experiment) caption() string {
+	switch s, _ := find(x.data.Datasets[0]); {
+	case s.scaffolds:
+		return fmt.Sprintf(
+			"%d divisions by scaffold into 80 %% to fit on, 10 %% to choose the regularisation on and "+
+				"10 %% to test on: mean ± standard error.",
+			x.recipe.Seeds,
+		)
+	case s.endpoints() != nil:
+		return fmt.Sprintf(
+			"Latest fifth of the molecules, %s that divide the earlier ones into 7/8 to fit on and 1/8 to choose on: "+
+				"the relative absolute error of each endpoint, and first their mean.",
+			run.OverSeeds(x.recipe.Seeds),
+		)
+	}
+	return fmt.Sprintf(
+		"Test part of the official division, %s that divide the rest into 7/8 to fit on and 1/8 to "+
+			"choose the regularisation on: ridge or logistic regression.",
+		run.OverSeeds(x.recipe.Seeds),
+	)
+}
+
+// addEndpoints adds a line for each endpoint of a joined set, and returns the rows of results.json.
+func (x *experiment) addEndpoints(t *table.Table, s set, outcomes []outcome) (rows []run.Row) {
+	for k, endpoint := range s.endpoints() {
+		cells := []table.Cell{table.Text(s.metric + " ↓")}
+		for _, m := range x.methods.Names {
+			r := newRow(s, m, outcomes)
+			r.Dataset += " " + endpoint
+			r.PerSeed = nil
+			for _, o := range outcomes {
+				if o.Set == s.name && o.Method == m {
+					r.PerSeed = append(r.PerSeed, o.Endpoints[k])
+				}
+			}
+			r.Mean, r.Std = stat.MeanStdDev(r.PerSeed, nil)
+			rows = append(rows, r)
+			cells = append(cells, table.MeanStd(r.Mean, r.Std, 3))
+		}
+		t.Add(endpoint, cells...)
+	}
+	return rows
 }
 
 // pairs returns the indices and names of the methods to compare: frozen vectors with other features of

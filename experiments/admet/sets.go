@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/dataset/moleculenet"
@@ -63,12 +65,13 @@ var sets = []set{
 	{"tox21", "roc_auc", true},
 	{"toxcast", "roc_auc", true},
 	{"hiv", "roc_auc", true}, {"muv", "roc_auc", true},
+	{expansionrx, relativeError, false},
 }
 
-// named returns the names of the sets that are divided by scaffold, or of the others.
+// named returns the names of the sets that are divided by scaffold, or of those with an official division.
 func named(scaffolds bool) (names []string) {
 	for _, s := range sets {
-		if s.scaffolds == scaffolds {
+		if s.scaffolds == scaffolds && s.endpoints() == nil {
 			names = append(names, s.name)
 		}
 	}
@@ -80,7 +83,7 @@ func find(name string) (set, error) {
 		return sets[i], nil
 	}
 	return set{}, fmt.Errorf("-dataset %s: no such set (have: %s)",
-		name, strings.Join(append(named(false), named(true)...), ", "))
+		name, strings.Join(slices.Concat(named(false), named(true), []string{expansionrx}), ", "))
 }
 
 // kind is what the targets are, by the metric.
@@ -92,15 +95,18 @@ func (s set) kind() model.Kind {
 }
 
 func (s set) protocol() string {
-	if s.scaffolds {
+	switch {
+	case s.scaffolds:
 		return "scaffold"
+	case s.endpoints() != nil:
+		return "time"
 	}
 	return "tdc"
 }
 
 // sign is that of what is better than 0: 1, or -1 of an error.
 func (s set) sign() float64 {
-	if s.metric == "mae" || s.metric == "rmse" {
+	if s.metric == "mae" || s.metric == "rmse" || s.metric == relativeError {
 		return -1
 	}
 	return 1
@@ -124,19 +130,31 @@ type loadedSet struct {
 	fits map[string][][]float64 // predictions of fits; see tuneOnce
 }
 
+// locate returns the path of DIR/NAME.csv or NAME.csv.gz, and the checksum.
+func locate(ctx context.Context, dir, name string) (path, sum string, err error) {
+	path = filepath.Join(dir, name+".csv")
+	sum, err = dataset.SumFile(ctx, path)
+	if err != nil {
+		path += ".gz"
+		sum, err = dataset.SumFile(ctx, path)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
+	return path, sum, err
+}
+
 // load reads a set. Records without a molecule that can be used are left out.
 func (s set) load(ctx context.Context, dir string) (*loadedSet, error) {
-	path := filepath.Join(dir, s.name+".csv")
-	l := &loadedSet{set: s}
-	var err error
-	l.sum, err = dataset.SumFile(ctx, path)
-	if err != nil {
-		l.sum, err = dataset.SumFile(ctx, path+".gz")
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", s.name, err)
-		}
-		path += ".gz"
+	if s.endpoints() != nil {
+		return s.loadJoined(ctx, dir)
 	}
+	l := &loadedSet{set: s}
+	path, sum, err := locate(ctx, dir, s.name)
+	if err != nil {
+		return nil, err
+	}
+	l.sum = sum
 	o := records.Options{
 		Want:      records.Molecules,
 		SMILES:    "smiles",
@@ -314,6 +332,28 @@ var fittings = map[string]fitting{
 	"light-default":  mixture(fitting{features: earlier, light: true}),
 	"light-rdkit":    mixture(fitting{features: rdkit, light: true}),
 	"light-auto":     mixture(fitting{choose: true, light: true}),
+	"tuned-alone": {
+		atoms:    feature.Rich.Name,
+		features: earlier,
+		members:  1,
+		forest:   true,
+		absolute: true,
+		alone:    true,
+	},
+	"tuned-absolute": {
+		atoms:    feature.Rich.Name,
+		features: earlier,
+		members:  1,
+		forest:   true,
+		absolute: true,
+	},
+	"tuned-together": {
+		atoms:    feature.Rich.Name,
+		features: earlier,
+		members:  5,
+		forest:   true,
+		absolute: true,
+	},
 }
 
 // Sets of features, by their full names.
@@ -358,6 +398,9 @@ var methods = []method{
 	{"light-default", "without a network", nil, tuned, true},
 	{"light-rdkit", "without, RDKit's descriptors", nil, tuned, true},
 	{"light-auto", "without, chosen features", nil, tuned, true},
+	{"tuned-alone", "absolute errors, each target alone", nil, tuned, true},
+	{"tuned-absolute", "absolute errors, all targets", nil, tuned, true},
+	{"tuned-together", "five of these", nil, tuned, true},
 	{"counts-scaffold", "counts, scaffold of the nearest, %", []string{"counts"}, recall, true},
 	{"vectors-scaffold", "vectors, scaffold of the nearest, %", []string{"vectors"}, recall, true},
 }
@@ -422,6 +465,8 @@ type outcome struct {
 	Value       float64
 	Strength    float64
 	Valid       float64 // the metric on the validation part
+	// Endpoints are the metric of each endpoint of a joined set on the test part.
+	Endpoints []float64 `json:",omitempty"`
 }
 
 const purposeValid random.Purpose = 1<<36 + 1
@@ -469,7 +514,8 @@ func (l *loadedSet) evaluate(ctx context.Context, name string, seed int) (out ou
 	if m.model == tuned {
 		p, err := l.tuneOnce(ctx, fittings[name], s, seed, s.Valid, s.Test)
 		if err == nil {
-			out.Valid, out.Value = l.score(p[0], valid), l.score(p[1], test)
+			out.Valid = l.score(p[0], valid)
+			out.judge(l, p[1], test)
 		}
 		return out, err
 	}
@@ -479,7 +525,7 @@ func (l *loadedSet) evaluate(ctx context.Context, name string, seed int) (out ou
 	}
 	if m.model == trees {
 		predicted, err := l.forest(ctx, x, dim, s, seed)
-		out.Value = l.score(predicted, test)
+		out.judge(l, predicted, test)
 		return out, err
 	}
 	kind := probe.Squares
@@ -514,7 +560,7 @@ func (l *loadedSet) evaluate(ctx context.Context, name string, seed int) (out ou
 	}
 	if m.model == near {
 		predicted, err := probe.Neighbours(ctx, d, s.Train, s.Test, neighbours, similarity)
-		out.Value = l.score(predicted, test)
+		out.judge(l, predicted, test)
 		return out, err
 	}
 	fit, err := probe.Choose(ctx, d, s.Train, s.Valid, func(predicted, y []float64) float64 {
@@ -525,7 +571,7 @@ func (l *loadedSet) evaluate(ctx context.Context, name string, seed int) (out ou
 	}
 	out.Valid = l.score(fit.Predict(some(x, dim, s.Valid)), valid)
 	out.Strength = fit.Strength
-	out.Value = l.score(fit.Predict(some(x, dim, s.Test)), test)
+	out.judge(l, fit.Predict(some(x, dim, s.Test)), test)
 	return out, nil
 }
 
@@ -593,6 +639,9 @@ func (l *loadedSet) recall(
 // score is the metric of predictions, the mean over the tasks that have both answers; 0 where it is
 // undefined, as Spearman's is of a constant.
 func (l *loadedSet) score(predicted, y []float64) float64 {
+	if l.endpoints() != nil {
+		return stat.Mean(relativeErrors(predicted, y, l.tasks), nil)
+	}
 	sum := 0.0
 	n := 0
 	for _, m := range finetune.Score(model.Head{Kind: l.kind(), Outputs: l.tasks}, predicted, y) {
