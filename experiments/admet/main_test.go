@@ -123,12 +123,12 @@ func TestScaffolds(t *testing.T) {
 // TestTuned: fine-tuned models tell an oxygen, too.
 func TestTuned(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "run")
-	args := []string{"-data", made(t), "-dataset", "herg", "-method", "tuned-hu,tuned-default,forest", "-seeds", "1", "-out", out}
+	args := []string{"-data", made(t), "-dataset", "herg", "-method", "tuned-hu,tuned-default,light-rdkit,light-auto,forest", "-seeds", "1", "-out", out}
 	if err := execute(t.Context(), args, io.Discard, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	rows := runtest.Results(t, out)
-	for _, m := range []string{"tuned-hu", "tuned-default", "forest"} {
+	for _, m := range []string{"tuned-hu", "tuned-default", "light-rdkit", "light-auto", "forest"} {
 		if r, ok := runtest.Find(rows, "herg", m, "tdc"); !ok || r.Mean < 95 {
 			t.Errorf("%s: %+v", m, r)
 		}
