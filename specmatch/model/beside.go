@@ -189,8 +189,13 @@ func (x *Beside) Forward(h *autodiff.Var, graphs []*graph.Graph, mode nn.Mode) (
 	if x == nil {
 		return h, nil
 	}
-	z = h.Tape().Matrix(len(graphs), x.Mean.Value.Cols, x.Standardise(graphs))
+	z = x.numbers(h.Tape(), graphs)
 	return autodiff.ConcatCols(h, x.Dropout.Forward(x.Hidden.ForwardReLU(z), mode)), z
+}
+
+// numbers returns z [n×Size] of n graphs on a tape.
+func (x *Beside) numbers(t *autodiff.Tape, graphs []*graph.Graph) *autodiff.Var {
+	return t.Matrix(len(graphs), x.Mean.Value.Cols, x.Standardise(graphs))
 }
 
 // share returns the share of the linear model in the predictions.

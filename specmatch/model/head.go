@@ -162,6 +162,21 @@ func (m *Trained) scores(embeddings []float64, graphs []*graph.Graph) ([]float64
 	return m.Card.Head.InUnits(y), err
 }
 
+// isSilent reports whether the network's outputs are 0 for every graph, as in a fit without a network. Computing
+// them takes most of the time of such a model.
+func (m *Trained) isSilent() bool {
+	for _, p := range []*autodiff.Param{m.Head.W, m.Head.B} {
+		values := make([]float64, p.Value.Len())
+		p.Backend().Download(values, p.Value)
+		for _, v := range values {
+			if v != 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // outputs returns the head's outputs [n×Outputs] after an activation.
 func (m *Trained) outputs(
 	embeddings []float64, graphs []*graph.Graph, activation func(*autodiff.Var) *autodiff.Var,
@@ -180,9 +195,17 @@ func (m *Trained) outputs(
 	}
 	t := autodiff.NewInference(m.Head.W.Backend())
 	defer t.Reset()
-	h, z := m.Beside.Forward(t.Matrix(len(graphs), m.Width(), embeddings), graphs, nn.Eval)
-	s := m.Head.Forward(h)
-	if share := m.Beside.share(); share > 0 {
+	share := m.Beside.share()
+	var s, z *autodiff.Var
+	if share == 1 && m.isSilent() {
+		s = t.Matrix(len(graphs), m.Card.Head.Outputs, make([]float64, len(graphs)*m.Card.Head.Outputs))
+		z = m.Beside.numbers(t, graphs)
+	} else {
+		var h *autodiff.Var
+		h, z = m.Beside.Forward(t.Matrix(len(graphs), m.Width(), embeddings), graphs, nn.Eval)
+		s = m.Head.Forward(h)
+	}
+	if share > 0 {
 		mixed := m.Card.Head.Mix(share, s.Data(), m.Beside.Linear.Forward(z).Data())
 		s = t.Matrix(len(graphs), m.Card.Head.Outputs, mixed)
 	}
