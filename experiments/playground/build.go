@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"embed"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"go/ast"
@@ -13,36 +10,30 @@ import (
 	"go/token"
 	"go/types"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
 
 	"github.com/specmatch/specmatch/experiments/playground/play"
+	"github.com/specmatch/specmatch/specmatch/report/webpage"
 )
-
-const modulePath = "github.com/specmatch/specmatch"
 
 //go:embed page
 var page embed.FS
 
 // build returns the page's files by name. It compiles the engine, with the go command,
 // from the module's source; equal sources give equal bytes.
-func build(ctx context.Context) (map[string][]byte, error) {
-	root, err := command(ctx, "go", "list", "-f", "{{.Module.Dir}}", modulePath+"/autodiff")
+func build(ctx context.Context) (webpage.Files, error) {
+	root, err := webpage.Source(ctx)
 	if err != nil {
 		return nil, err
 	}
-	goroot, err := command(ctx, "go", "env", "GOROOT")
+	glue, err := webpage.Glue(ctx)
 	if err != nil {
 		return nil, err
 	}
-	glue, err := os.ReadFile(filepath.Join(goroot, "lib", "wasm", "wasm_exec.js"))
-	if err != nil {
-		return nil, err
-	}
-	wasm, err := compile(ctx, root)
+	wasm, err := webpage.Compile(ctx, root, "experiments/playground/worker")
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +41,7 @@ func build(ctx context.Context) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := map[string][]byte{}
+	files := webpage.Files{}
 	entries, err := page.ReadDir("page")
 	if err != nil {
 		return nil, err
@@ -85,47 +76,6 @@ var recording = sync.OnceValues(func() ([]byte, error) {
 })
 
 const openingEpochs = 10
-
-// compile returns the engine: WebAssembly, compressed by gzip, in base 64.
-func compile(ctx context.Context, root string) (string, error) {
-	dir, err := os.MkdirTemp("", "playground")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "engine.wasm")
-	c := exec.CommandContext(
-		ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w",
-		"-o", path, modulePath+"/experiments/playground/worker",
-	)
-	c.Dir = root
-	c.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm", "CGO_ENABLED=0")
-	if out, err := c.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%v: %w\n%s", c, err, out)
-	}
-	wasm, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
-	}
-	var packed bytes.Buffer
-	z, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
-	if err == nil {
-		_, err = z.Write(wasm)
-	}
-	if err == nil {
-		err = z.Close()
-	}
-	return base64.StdEncoding.EncodeToString(packed.Bytes()), err
-}
-
-func command(ctx context.Context, name string, args ...string) (string, error) {
-	c := exec.CommandContext(ctx, name, args...)
-	out, err := c.Output()
-	if e, ok := err.(*exec.ExitError); ok {
-		err = fmt.Errorf("%v: %w: %s", c, err, bytes.TrimSpace(e.Stderr))
-	}
-	return strings.TrimSpace(string(out)), err
-}
 
 // operator is what the page shows of an operator: its comment, its source and where it
 // stands.

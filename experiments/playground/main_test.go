@@ -12,7 +12,11 @@ import (
 	"testing"
 
 	"github.com/specmatch/specmatch/experiments/playground/play"
+	"github.com/specmatch/specmatch/specmatch/report/webpage"
 )
+
+// command is for the tests of the page.
+var command = webpage.Output
 
 var testContext = context.Background()
 
