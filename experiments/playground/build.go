@@ -55,6 +55,7 @@ func build(ctx context.Context) (webpage.Files, error) {
 	// One script has all that the worker needs, because a page from a file may neither
 	// fetch nor start a worker from another file.
 	worker := string(glue) + "\n" + string(files["worker.js"])
+	files["offline.js"] = webpage.Offline
 	recorded, err := recording()
 	if err != nil {
 		return nil, err

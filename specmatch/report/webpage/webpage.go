@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"compress/gzip"
 	"context"
+	_ "embed"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -25,6 +26,11 @@ import (
 )
 
 const module = "github.com/specmatch/specmatch"
+
+// Offline is a service worker, which keeps a page's files for a reload without a network.
+//
+//go:embed offline.js
+var Offline []byte
 
 // Files are the files of a page by their names.
 type Files map[string][]byte

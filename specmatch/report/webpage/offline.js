@@ -1,6 +1,6 @@
 // A service worker that keeps the page's files, so that a reload without a network shows the page as it was.
 "use strict";
-const name = "playground";
+const name = new URL(registration.scope).pathname; // other pages of this host have their own
 addEventListener("install", e => e.waitUntil(skipWaiting()));
 addEventListener("activate", e => e.waitUntil(clients.claim()));
 addEventListener("fetch", e => {

@@ -1,0 +1,111 @@
+// The engine in its workers: several that predict, and a desk that has the whole file.
+"use strict";
+
+const $ = selector => document.querySelector(selector);
+
+// element makes an element: attributes, then children (text or elements).
+function element(name, attributes = {}, ...children) {
+  const e = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith("on")) e.addEventListener(key.slice(2), value);
+    else if (value !== undefined && value !== false) e.setAttribute(key, value === true ? "" : value);
+  }
+  e.append(...children.filter(c => c !== undefined && c !== null && c !== false));
+  return e;
+}
+
+// drawing makes an element of a drawing of the engine, whose texts are escaped.
+function drawing(svg) {
+  const e = element("div", { class: "drawing" });
+  e.innerHTML = svg;
+  return e;
+}
+
+// Engine is a worker that answers questions in turn.
+class Engine {
+  constructor() {
+    this.pending = new Map();
+    this.next = 1;
+    this.bytes = 0;
+    this.start();
+  }
+  start() {
+    this.worker = new Worker(pool.url);
+    this.started = new Promise((resolve, reject) => {
+      this.worker.onmessage = ({ data }) => {
+        if (data.ready) return resolve();
+        if (data.failed) return reject(new Error(data.failed));
+        this.receive(data);
+      };
+      this.worker.onerror = e => reject(new Error(e.message));
+    });
+    this.worker.postMessage({ module: pool.module });
+  }
+  receive({ id, share, response, bytes }) {
+    const question = this.pending.get(id);
+    if (!question) return;
+    if (share !== undefined) return question.progress?.(share);
+    this.bytes = bytes;
+    this.pending.delete(id);
+    if (response.error) question.reject(new Error(response.error)); else question.resolve(response.value);
+  }
+  call(method, request = {}, { bytes, progress } = {}) {
+    return new Promise((resolve, reject) => {
+      const id = this.next++;
+      this.pending.set(id, { resolve, reject, progress });
+      this.started.then(() => this.worker.postMessage({ id, method, request: JSON.stringify(request), bytes }), reject);
+    });
+  }
+  // stop ends what the worker computes, with all that it knows.
+  stop() {
+    this.worker.terminate();
+    for (const { reject } of this.pending.values()) reject(new Cancelled());
+    this.pending.clear();
+    this.start();
+  }
+}
+
+class Cancelled extends Error {
+  constructor() { super("cancelled"); }
+}
+
+const pool = {
+  module: null, url: "", desk: null, predictors: [], files: new Map(), // models from files, by name
+  async open({ worker, wasm }) {
+    const packed = Uint8Array.from(atob(wasm), c => c.charCodeAt(0));
+    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+    this.module = await WebAssembly.compile(await new Response(stream).arrayBuffer());
+    this.url = URL.createObjectURL(new Blob([worker], { type: "text/javascript" }));
+    this.desk = new Engine();
+    const count = Math.max(1, Math.min(navigator.hardwareConcurrency || 2, 8));
+    this.predictors = Array.from({ length: count }, () => new Engine());
+    const shares = this.predictors.map(() => 0);
+    const answers = await Promise.all(this.predictors.map((engine, k) => engine.call("load", { model: "admet" }, {
+      progress: share => {
+        shares[k] = share;
+        say(`The engine is starting: ${Math.round(100 * Math.min(...shares))} %`);
+      },
+    })));
+    return answers[0];
+  },
+  get bytes() { return [this.desk, ...this.predictors].reduce((sum, engine) => sum + engine.bytes, 0); },
+  // load gives all workers a model file, and returns its columns.
+  async load(name, bytes) {
+    const answers = await Promise.all(this.predictors.map(engine => engine.call("load", { model: name }, { bytes })));
+    this.files.set(name, bytes);
+    return answers[0];
+  },
+  // each calls a method for each request, on any predictor, and use with each answer as it comes.
+  async each(method, requests, signal, use) {
+    let next = 0;
+    await Promise.all(this.predictors.map(async engine => {
+      while (next < requests.length && !signal.aborted) {
+        const k = next++;
+        use(await engine.call(method, requests[k]), k);
+      }
+    }));
+    if (signal.aborted) throw new Cancelled();
+  },
+};
+
+function say(text) { $("#status").textContent = text; }

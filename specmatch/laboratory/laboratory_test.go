@@ -1,0 +1,263 @@
+package laboratory
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/gnn/dataset/records"
+	"github.com/specmatch/specmatch/specmatch/apply"
+	"github.com/specmatch/specmatch/specmatch/model"
+	"github.com/specmatch/specmatch/specmatch/pretrained/admet"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// ask asks a session, and decodes the answer.
+func ask[A any](t *testing.T, s *Session, method string, request any, data []byte) (answer A, failed string) {
+	t.Helper()
+	text, err := json.Marshal(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reply struct {
+		Value A
+		Error string
+	}
+	if err := json.Unmarshal([]byte(s.Call(method, string(text), data)), &reply); err != nil {
+		t.Fatal(err)
+	}
+	return reply.Value, reply.Error
+}
+
+type object = map[string]any
+
+// awkward is a table with what tables have: blank lines, line breaks in quotes, a bad SMILES and a short row.
+const awkward = "name,smiles,y\r\na,CCO,1\r\n\r\n\"b\n2\",c1ccccc1,2\nc,C1CC,3\nd,CC(C)O\ne,CCN,5\n"
+
+// TestParts: the parts of a file have all its records, with their numbers, lines, columns and reasons.
+func TestParts(t *testing.T) {
+	defer func(old []int) { partSizes = old }(partSizes)
+	partSizes = []int{1, 2, 1, 1, 1, 1}
+	sdf, err := os.ReadFile("../../testdata/molecules.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"a.csv":       awkward,
+		"m.csv":       string(sdf),
+		"a.smi":       "CCO ethanol\n\nC1CC wrong\nc1ccccc1\n",
+		"pasted text": "CCO\nCCN",
+		"a.sdf":       molfile + "$$$$\nbroken\n$$$$\n" + molfile + "$$$$\n",
+	} {
+		s := new(Session)
+		f, failed := ask[opened](t, s, "open", object{"name": name}, []byte(text))
+		if failed != "" {
+			t.Fatalf("%s: %s", name, failed)
+		}
+		s.models = map[string]*predictor{"none": {rows: apply.Model{Rows: noRows}}}
+		var got []string
+		for _, p := range f.Parts {
+			a, failed := ask[struct{ Rows []Row }](t, s, "predict", task{source: f.source, part: p, Model: "none"}, nil)
+			if failed != "" {
+				t.Fatalf("%s: %s", name, failed)
+			}
+			if len(a.Rows) != p.Count {
+				t.Errorf("%s: %d rows of a part of %d", name, len(a.Rows), p.Count)
+			}
+			for _, r := range a.Rows {
+				got = append(got, fmt.Sprint(r.Number, r.Line, r.ID, r.Fields, r.Error))
+			}
+		}
+		var want []string
+		options := f.source.options(text)
+		err := records.Read(t.Context(), name, options, func(r *records.Record) error {
+			line, reason := r.Line, ""
+			if r.Err != nil {
+				line, reason = r.Err.Line, r.Err.Reason
+			}
+			want = append(want, fmt.Sprint(r.Number, line, r.ID, r.Fields, reason))
+			return nil
+		})
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v\n%s\nwant\n%s", name, err, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+}
+
+const molfile = "ethanol\n\n\n  3  2  0  0  0  0  0  0  0  0999 V2000\n" +
+	"    0.0000    0.0000    0.0000 C   0  0\n    1.0000    0.0000    0.0000 C   0  0\n" +
+	"    2.0000    0.0000    0.0000 O   0  0\n  1  2  1  0\n  2  3  1  0\nM  END\n> <y>\n1.5\n\n"
+
+// TestMessages: what cannot be used is answered with what to do.
+func TestMessages(t *testing.T) {
+	s := new(Session)
+	for _, c := range []struct {
+		method  string
+		request any
+		data    string
+		want    string
+	}{
+		{"nothing", object{}, "", `there is no "nothing"`},
+		{"search", object{"text": "C"}, "", "there is no file: drop one"},
+		{"open", object{"name": "a.csv"}, " \n", "a.csv is empty: drop"},
+		{"open", object{"name": "a.csv"}, "x,y\n1,2\n", `no column "smiles"`},
+		{"load", object{"model": "m"}, "a text", "not a safetensors file"},
+		{"predict", object{"model": "m"}, "", `there is no model "m" here: drop its file again`},
+		{"search", object{"text": " "}, "", "write a SMILES"},
+		{"open", object{"name": "a.smi"}, "CCO\n", ""},
+		{"search", object{"text": "C(", "kind": "substructure"}, "", "smarts"},
+		{"search", object{"text": "C(", "kind": "similar"}, "", "column"},
+		{"pick", object{"count": 0}, "", "want 1 or more"},
+		{"fit", object{"target": "y"}, "", "y"},
+	} {
+		var data []byte
+		if c.data != "" {
+			data = []byte(c.data)
+		}
+		_, failed := ask[any](t, s, c.method, c.request, data)
+		if !strings.Contains(failed, c.want) || (c.want == "") != (failed == "") {
+			t.Errorf("%s %v: %q, want %q", c.method, c.request, failed, c.want)
+		}
+	}
+}
+
+// TestPredict: predictions are those of a job over the whole file, an explanation adds up to its prediction, and the
+// library's answers name records.
+func TestPredict(t *testing.T) {
+	text, err := os.ReadFile("../../testdata/molecules.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := new(Session)
+	f, failed := ask[opened](t, s, "open", object{"name": "m.csv"}, text)
+	if failed != "" {
+		t.Fatal(failed)
+	}
+	loaded, failed := ask[struct {
+		Columns []column
+		Names   []string
+	}](t, s, "load", object{"model": "admet"}, nil)
+	if failed != "" || len(loaded.Columns) != len(admet.Endpoints()) || len(loaded.Names) != 56 {
+		t.Fatalf("%s: %+v", failed, loaded)
+	}
+	var got []Row
+	for _, p := range f.Parts {
+		a, failed := ask[struct{ Rows []Row }](t, s, "predict",
+			task{source: f.source, part: p, Model: "admet", Draw: true}, nil)
+		if failed != "" {
+			t.Fatal(failed)
+		}
+		got = append(got, a.Rows...)
+	}
+	job := apply.Job{Path: "m.csv", Records: f.source.options(string(text)), Model: s.models["admet"].rows}
+	err = job.Stream(t.Context(), func(b apply.Batch) error {
+		i := 0
+		for r, row := range b.Rows() {
+			if got[i].ID != r.ID || !strings.HasPrefix(got[i].SVG, "<svg") {
+				t.Errorf("record %d is %+v", i, got[i])
+			}
+			for k, v := range row {
+				if math.Abs(float64(*got[i].Values[k])-v) > 1e-5*max(1, math.Abs(v)) {
+					t.Errorf("record %d, %s: %v, want %v", i, loaded.Names[k], *got[i].Values[k], v)
+				}
+			}
+			i++
+		}
+		return nil
+	})
+	if err != nil || len(got) != 25 {
+		t.Errorf("%d rows, %v", len(got), err)
+	}
+
+	x, failed := ask[struct {
+		SVG        string
+		Prediction float64
+		Atoms      []float64
+	}](t, s, "explain", look{Model: "admet", Column: "herg", SMILES: got[3].SMILES}, nil)
+	if failed != "" || len(x.Atoms) == 0 || !strings.Contains(x.SVG, "<circle") {
+		t.Errorf("%s: %+v", failed, x)
+	}
+	hits, failed := ask[struct{ Hits []hit }](t, s, "search", query{Text: got[3].SMILES, Top: 5}, nil)
+	if failed != "" || len(hits.Hits) != 5 || hits.Hits[0] != (hit{4, 1}) {
+		t.Errorf("%s: %+v", failed, hits)
+	}
+	hits, failed = ask[struct{ Hits []hit }](t, s, "search", query{Text: "[OX2H]", Kind: "substructure"}, nil)
+	if failed != "" || len(hits.Hits) == 0 {
+		t.Errorf("%s: %+v", failed, hits)
+	}
+	clusters, failed := ask[struct{ Clusters [][]int }](t, s, "cluster", object{"least": 0.4}, nil)
+	if n := len(slices.Concat(clusters.Clusters...)); failed != "" || n != 24 {
+		t.Errorf("%s: %d molecules in clusters", failed, n)
+	}
+	hits, failed = ask[struct{ Hits []hit }](t, s, "pick", object{"count": 3, "seed": 1}, nil)
+	if failed != "" || len(hits.Hits) != 3 {
+		t.Errorf("%s: %+v", failed, hits)
+	}
+	points, failed := ask[struct {
+		Numbers []int
+		XY      [][2]float64
+	}](t, s, "map", object{}, nil)
+	if failed != "" || len(points.XY) != 24 || len(points.Numbers) != 24 {
+		t.Errorf("%s: %+v", failed, points)
+	}
+	page, failed := ask[struct{ HTML string }](t, s, "page", object{
+		"Title":   "m",
+		"Columns": []string{"id", "smiles"},
+		"Rows":    [][]string{{"a", "CCO"}},
+		"SMILES":  1,
+	}, nil)
+	if failed != "" || strings.Count(page.HTML, "<svg") != 1 {
+		t.Errorf("%s: %s", failed, page.HTML)
+	}
+}
+
+// TestFit: a model of a column is scored, its file opens elsewhere, and another session predicts with it.
+func TestFit(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "testdata", "molecules.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := new(Session)
+	f, failed := ask[opened](t, s, "open", object{"name": "m.csv"}, text)
+	if failed != "" {
+		t.Fatal(failed)
+	}
+	x, failed := ask[struct {
+		Metric          string
+		Score, Baseline float64
+		Model           string
+	}](t, s, "fit", object{"target": "logS"}, nil)
+	if failed != "" || x.Metric != "mae" || !(x.Score < x.Baseline) {
+		t.Fatalf("%s: %+v", failed, x)
+	}
+	file, err := base64.StdEncoding.DecodeString(x.Model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	be := cpu.New(tensor.Float32)
+	defer be.Close()
+	m, err := model.Read(bytes.NewReader(file), be)
+	if err != nil || !slices.Equal(m.Card.Head.Tasks, []string{"logS"}) {
+		t.Fatal(err)
+	}
+	other := new(Session)
+	if _, failed := ask[any](t, other, "load", object{"model": "mine"}, file); failed != "" {
+		t.Fatal(failed)
+	}
+	a, failed := ask[struct{ Rows []Row }](t, other, "predict",
+		task{source: f.source, part: f.Parts[0], Model: "mine"}, nil)
+	if failed != "" || len(a.Rows[0].Values) != 1 {
+		t.Errorf("%s: %+v", failed, a)
+	}
+	if _, failed := ask[any](t, other, "nearest", look{"mine", "logS", "CCO"}, nil); failed != "" {
+		t.Error(failed)
+	}
+}

@@ -1,0 +1,424 @@
+package laboratory
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/specmatch/specmatch/backend"
+	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/dataset/records"
+	"github.com/specmatch/specmatch/gnn/molecule"
+	"github.com/specmatch/specmatch/gnn/molecule/depict"
+	"github.com/specmatch/specmatch/specmatch/apply"
+	"github.com/specmatch/specmatch/specmatch/domain"
+	"github.com/specmatch/specmatch/specmatch/model"
+	"github.com/specmatch/specmatch/specmatch/pretrained"
+	"github.com/specmatch/specmatch/specmatch/pretrained/admet"
+	"github.com/specmatch/specmatch/tensor"
+)
+
+// The models that are part of the program.
+const (
+	shipped = "admet"   // the predictors
+	vectors = "vectors" // the encoder
+)
+
+// Level is the probability of the intervals and sets on the page.
+const Level = 0.9
+
+// cache is how many bytes the cache of a model's atom environments has.
+const cache = 1 << 20
+
+// predictor is a set of models whose columns stand next to each other.
+type predictor struct {
+	rows    apply.Model
+	columns []column
+	trained map[string]*model.Trained // by the name of the column
+	indices map[string]*domain.Index  // of the training molecules that have been looked at
+}
+
+// column describes a predicted property to the page.
+type column struct {
+	Name   string `json:"name"`
+	Title  string `json:"title"`
+	Unit   string `json:"unit"`
+	Kind   string `json:"kind"`   // model.Kind
+	Score  string `json:"score"`  // how good it is
+	First  int    `json:"first"`  // its place in Row.Values
+	Width  int    `json:"width"`  // of its values: the prediction, an interval or a set, and a distance
+	Domain bool   `json:"domain"` // whether training molecules can be shown
+}
+
+// question names a model.
+type question struct {
+	Model string `json:"model"`
+}
+
+// load opens a model: one of the program, or one from a file, which gets the name in the question.
+func (s *Session) load(q question, data []byte) (any, error) {
+	p, err := s.predictor(q.Model, data)
+	if err != nil {
+		return nil, err
+	}
+	answer := struct {
+		Columns []column `json:"columns"`
+		Names   []string `json:"names"` // of the values
+	}{p.columns, p.rows.Columns}
+	return answer, nil
+}
+
+// predictor returns a model that has been loaded, or loads it.
+func (s *Session) predictor(name string, data []byte) (*predictor, error) {
+	if p := s.models[name]; p != nil && data == nil {
+		return p, nil
+	}
+	var p *predictor
+	var err error
+	switch {
+	case data != nil:
+		p, err = openFile(data)
+	case name == shipped:
+		p, err = s.openShipped()
+	case name == vectors:
+		p, err = openVectors()
+	default:
+		err = fmt.Errorf("there is no model %q here: drop its file again", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.models == nil {
+		s.models = map[string]*predictor{}
+	}
+	s.models[name] = p
+	return p, nil
+}
+
+// openVectors opens the encoder, as specmatch embed has it.
+func openVectors() (*predictor, error) {
+	m, err := pretrained.Open(newEngine())
+	if err == nil {
+		m, err = m.WithReadout(gnn.ReadoutAll)
+	}
+	if err != nil {
+		return nil, err
+	}
+	rows, err := apply.Embedder(m.Remembering(8 * cache))
+	return &predictor{rows: rows}, err
+}
+
+func newEngine() backend.Backend { return cpu.New(tensor.Float32) }
+
+// openShipped opens the predictors of the program.
+func (s *Session) openShipped() (*predictor, error) {
+	p := new(predictor)
+	be := newEngine()
+	var parts []apply.Model
+	var cards []model.Card
+	endpoints := admet.Endpoints()
+	for k, e := range endpoints {
+		text, err := admet.Model(e.Name)
+		if err != nil {
+			return nil, err
+		}
+		m, err := model.Read(bytes.NewReader(text), be)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", e.Name, err)
+		}
+		rows, err := p.add(m)
+		if err != nil {
+			return nil, err
+		}
+		c := &p.columns[len(p.columns)-1]
+		c.Title, c.Unit = e.Title, e.Unit
+		c.Score = fmt.Sprintf("%s %.3g ± %.2g by scaffold", e.Metric, e.Score, e.Std)
+		parts = append(parts, rows)
+		cards = append(cards, m.Card)
+		s.report(k+1, len(endpoints))
+	}
+	var err error
+	p.rows, err = apply.Joined(parts, cards)
+	return p, err
+}
+
+// openFile opens a model file.
+func openFile(data []byte) (*predictor, error) {
+	if len(data) > 8 && bytes.HasPrefix(data, []byte("PK\x03\x04")) {
+		return nil, errors.New("is a zip archive; want a model file, such as model.safetensors of specmatch finetune")
+	}
+	m, err := model.Read(bytes.NewReader(data), newEngine())
+	if err != nil {
+		return nil, err
+	}
+	if m.Card.Head == nil {
+		return nil, errors.New("is an encoder without a head and cannot predict: want a file of specmatch finetune")
+	}
+	p := new(predictor)
+	p.rows, err = p.add(m)
+	if err == nil && p.rows.Reads.Content != records.Molecules {
+		err = errors.New("predicts for graphs; the laboratory has molecules")
+	}
+	return p, err
+}
+
+// add adds the columns of a model, and returns its rows.
+func (p *predictor) add(m *model.Trained) (apply.Model, error) {
+	m = m.Remembering(cache)
+	level := Level
+	isSure := m.Card.Calibration != nil
+	if isSure {
+		_, _, err := m.Card.Head.Sets(level, nil, m.Card.Calibration)
+		isSure = err == nil
+	}
+	rows, err := apply.Predictor(m)
+	if isSure {
+		rows, err = apply.Sure(level, true, m)
+	}
+	if err != nil {
+		return rows, err
+	}
+	if p.trained == nil {
+		p.trained = map[string]*model.Trained{}
+		p.indices = map[string]*domain.Index{}
+	}
+	first := 0
+	if n := len(p.columns); n > 0 {
+		first = p.columns[n-1].First + p.columns[n-1].Width
+	}
+	names := m.Card.Head.Columns()
+	name := names[0]
+	p.trained[name] = m
+	for k, column := range rows.Columns {
+		if column == "distance" {
+			rows.Columns[k] = name + "_distance"
+		}
+	}
+	p.columns = append(p.columns, column{
+		Name:   name,
+		Title:  name,
+		Kind:   string(m.Card.Head.Kind),
+		First:  first,
+		Width:  len(rows.Columns),
+		Domain: m.Card.Domain != nil,
+	})
+	return rows, nil
+}
+
+// task is a question for predictions for a part of a file.
+type task struct {
+	source
+	part
+	Model string `json:"model"`
+	Draw  bool   `json:"draw"`
+}
+
+// Row is a record of a file with its predictions.
+type Row struct {
+	Number int        `json:"number"` // in the file, from 1
+	Line   int        `json:"line"`   // in the file
+	ID     string     `json:"id"`
+	SMILES string     `json:"smiles"`
+	Fields []string   `json:"fields,omitempty"`
+	Values []*float32 `json:"values,omitempty"` // nil for one that is not finite
+	SVG    string     `json:"svg,omitempty"`
+	Error  string     `json:"error,omitempty"` // why it cannot be used
+}
+
+// The drawings of the table.
+const (
+	drawingWidth  = 200
+	drawingHeight = 130
+	largestDrawn  = 200 // atoms
+)
+
+// predict predicts for a part of a file.
+func (s *Session) predict(q task, _ []byte) (any, error) {
+	p, err := s.predictor(q.Model, nil)
+	if err != nil {
+		return nil, err
+	}
+	header := 0
+	if q.Format == records.CSV {
+		header = 1
+	}
+	rows := []Row{}
+	job := apply.Job{Path: "part", Records: q.options(q.Text), Model: p.rows}
+	width := len(p.rows.Columns)
+	err = job.Stream(context.Background(), func(b apply.Batch) error {
+		first := len(rows)
+		for _, r := range b.Records {
+			row := Row{
+				Number: q.First + r.Number,
+				Line:   q.Line + r.Line,
+				ID:     r.ID,
+				SMILES: r.SMILES,
+				Fields: slices.Clone(r.Fields),
+			}
+			if r.ID == fmt.Sprint(r.Number) && (q.ID == "" || r.Err != nil) {
+				row.ID = fmt.Sprint(row.Number)
+			}
+			if r.Err != nil {
+				row.Error = r.Err.Reason
+				row.SMILES = max(row.SMILES, r.Err.Value)
+				row.Line = q.Line + max(r.Err.Line, r.Line, 1+header)
+			}
+			if r.Molecule != nil {
+				if row.SMILES == "" {
+					row.SMILES = r.Molecule.SMILES()
+				}
+				if q.Draw {
+					row.SVG = draw(r.Molecule, row.SMILES, nil)
+				}
+			}
+			rows = append(rows, row)
+		}
+		usable := 0
+		for i, r := range b.Records {
+			if r.Err != nil {
+				continue
+			}
+			rows[first+i].Values = finite(b.Values[usable*width : (usable+1)*width])
+			usable++
+		}
+		return nil
+	})
+	return map[string]any{"rows": rows}, err
+}
+
+// finite returns values as a file has them.
+func finite(values []float64) []*float32 {
+	row := make([]*float32, len(values))
+	for i, v := range values {
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
+			short := float32(v)
+			row[i] = &short
+		}
+	}
+	return row
+}
+
+// draw returns a drawing of a molecule, "" of a large one.
+func draw(m *molecule.Molecule, title string, weights []float64) string {
+	if len(m.Atoms) > largestDrawn {
+		return ""
+	}
+	return depict.Layout(m).SVG(depict.Options{
+		Title:   title,
+		Width:   drawingWidth,
+		Height:  drawingHeight,
+		Weights: weights,
+	})
+}
+
+// look is a question about a molecule and a predicted column; q.Column "" only draws.
+type look struct {
+	Model  string `json:"model"`
+	Column string `json:"column"`
+	SMILES string `json:"smiles"`
+}
+
+// explain returns a drawing of a molecule with what each atom contributes to a prediction.
+func (s *Session) explain(q look, _ []byte) (any, error) {
+	var answer struct {
+		SVG        string             `json:"svg"`
+		Prediction float64            `json:"prediction"`
+		Mean       map[string]float64 `json:"mean"`
+		Atoms      []float64          `json:"atoms"`
+	}
+	if q.Column == "" {
+		m, err := new(molecule.Parser).Parse(q.SMILES)
+		if err == nil {
+			answer.SVG = draw(m, q.SMILES, nil)
+		}
+		return answer, err
+	}
+	m, err := s.trained(q)
+	if err != nil {
+		return nil, err
+	}
+	explainer, err := apply.NewExplainer(m)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := apply.Predictor(m)
+	if err != nil {
+		return nil, err
+	}
+	single := source{Format: records.SMI}
+	job := apply.Job{Path: "molecule", Records: single.options(q.SMILES), Model: rows}
+	found := false
+	err = job.EachExplanation(context.Background(), func(r *records.Record, x *apply.Explanation) error {
+		found = true
+		answer.Atoms = x.Nodes[q.Column]
+		answer.Prediction = x.Prediction[q.Column]
+		answer.Mean = x.Mean
+		var weights []float64
+		if len(answer.Atoms) == len(r.Molecule.Atoms) {
+			weights = answer.Atoms
+		}
+		answer.SVG = draw(r.Molecule, q.SMILES, weights)
+		return nil
+	}, explainer)
+	if err == nil && !found {
+		err = errors.New("this molecule cannot be explained")
+	}
+	return answer, err
+}
+
+// trained returns the model of a column.
+func (s *Session) trained(q look) (*model.Trained, error) {
+	p, err := s.predictor(q.Model, nil)
+	if err != nil {
+		return nil, err
+	}
+	m := p.trained[q.Column]
+	if m == nil {
+		return nil, fmt.Errorf("there is no column %q", q.Column)
+	}
+	return m, nil
+}
+
+// nearest returns the training molecules that are nearest to a molecule, and whether it is outside of the domain.
+func (s *Session) nearest(q look, _ []byte) (any, error) {
+	m, err := s.trained(q)
+	if err != nil {
+		return nil, err
+	}
+	p := s.models[q.Model]
+	index := p.indices[q.Column]
+	if index == nil {
+		index, err = apply.OpenDomain(m)
+		if err != nil {
+			return nil, err
+		}
+		p.indices[q.Column] = index
+	}
+	parser := molecule.Parser{Standard: m.Card.Standard}
+	mol, err := parser.Parse(q.SMILES)
+	if err != nil {
+		return nil, err
+	}
+	type neighbour struct {
+		domain.Neighbour
+		SVG string
+	}
+	finding := index.Look(mol, 3)
+	answer := struct {
+		Reasons []string
+		Targets []string
+		Nearest []neighbour
+	}{Reasons: finding.Reasons, Targets: index.Targets}
+	for _, n := range finding.Nearest {
+		shown := neighbour{Neighbour: n}
+		if mol, err := parser.Parse(n.SMILES); err == nil {
+			shown.SVG = draw(mol, n.SMILES, nil)
+		}
+		answer.Nearest = append(answer.Nearest, shown)
+	}
+	return answer, nil
+}
