@@ -29,6 +29,7 @@ var floors = [][]string{
 	{"cli"},
 	{"run"},
 	{"report"},
+	{"laboratory"},
 	{"cmd"},
 }
 

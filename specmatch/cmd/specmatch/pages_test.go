@@ -93,6 +93,7 @@ var (
 		"guide.md",
 		"scale.md",
 		"evidence.md",
+		"../laboratory/README.md",
 		"../../pretrained/README.md",
 		"../../pretrained/admet/README.md",
 		"../../python/README.md",

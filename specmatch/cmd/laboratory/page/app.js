@@ -242,7 +242,7 @@ function engineLoaded(parts) {
   pool.open(parts).then(model => {
     data.models = [{ name: "admet", columns: model.columns, names: model.names }];
     lock(false);
-    say("The engine is ready.");
+    say("The engine is ready: drop a file, paste SMILES, or try ten drugs.");
     document.documentElement.dataset.ready = Math.round(performance.now());
     keepOffline();
   }, e => { $("#message").textContent = `The engine does not run here: ${e.message}. A recent Firefox, Chrome, Edge or Safari runs it.`; });

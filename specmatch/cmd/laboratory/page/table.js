@@ -22,7 +22,8 @@ const table = {
   // columns are what a row shows: { title, key(row), cell(row) }.
   columns() {
     const predicted = data.models.flatMap(model => model.columns.map(column => ({
-      title: column.name.replaceAll("_", " "),
+      title: column.title,
+      unit: column.unit,
       hint: [column.title, column.unit, column.score].filter(Boolean).join("; "),
       key: row => value(row, model, column),
       cell: row => predictionCell(row, model, column),
@@ -47,7 +48,7 @@ const table = {
       const isSorted = this.sort?.k === k;
       tr.append(element("th", { scope: "col", "aria-sort": isSorted ? (this.sort.sign > 0 ? "ascending" : "descending") : undefined },
         element("button", { type: "button", title: column.hint, onclick: () => this.sortBy(k) },
-          column.title, isSorted ? (this.sort.sign > 0 ? " ↑" : " ↓") : "")));
+          column.title, column.unit && column.unit !== "probability" ? element("span", { class: "unit" }, column.unit) : "", isSorted ? (this.sort.sign > 0 ? " ↑" : " ↓") : "")));
     }
     $("#table thead").replaceChildren(tr);
   },
