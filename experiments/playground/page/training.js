@@ -43,26 +43,46 @@
     $("#sliders").append(element("p", { class: "quiet all" }, "All act from the next step, at once; those with * begin anew."));
     guides.forEach((g, i) => $("#guides").append(element("button", { type: "button", onclick: () => guide(i) }, g.title)));
     $("#run").onclick = () => running ? pause() : run();
-    $("#one").onclick = () => { pause(); step(); };
+    $("#one").onclick = () => { pause(); begunStep(); };
     $("#reset").onclick = reset;
     $("#when").oninput = () => { follow = Number($("#when").value) === evals.length - 1; points(); };
     addEventListener("theme", draw);
     addEventListener("resize", draw);
-    $("#csv").onclick = async () => save("embeddings.csv", (await engine.call("results")).csv);
-    $("#model").onclick = async () => save("specmatch.safetensors", Uint8Array.from(atob((await engine.call("results")).model), c => c.charCodeAt(0)));
+    $("#csv").onclick = async () => save("embeddings.csv", (await results()).csv);
+    $("#model").onclick = async () => save("specmatch.safetensors", Uint8Array.from(atob((await results()).model), c => c.charCodeAt(0)));
     $("#command").onclick = async () => {
-      const r = await engine.call("results");
+      const r = await results();
       $("#command-text").hidden = false;
       $("#command-text").replaceChildren(element("code", {}, r.command), element("span", { class: "quiet" }, r.same
         ? " This repeats the run from its beginning; weights agree to rounding." : " Settings have changed on the way, or an epoch is not at its end: this is a whole run with the present ones."));
     };
-    // Without waiting: the tape is ready before.
-    if (state.get("guide")) guide(Number(state.get("guide")), true);
-    else reset().then(() => { if (!log.length) take(stored()); });
+    // The baselines take a second of the engine: they wait until the section is seen, or a training is taken up.
+    if (state.get("guide") || stored().length) begin();
+    else new IntersectionObserver((seen, observer) => {
+      if (!seen.some(s => s.isIntersecting)) return;
+      observer.disconnect();
+      begin();
+    }).observe($("#training"));
   });
+  // begun is fulfilled once there is a training in the engine.
+  let begun = null;
+  function begin() {
+    begun ??= state.get("guide")
+      ? guide(Number(state.get("guide")), true)
+      : reset().then(() => { if (!log.length) return take(stored()); });
+    return begun;
+  }
+  async function begunStep() {
+    await begin();
+    return step();
+  }
+  async function results() {
+    await begin();
+    return engine.call("results");
+  }
   restorers.push(async () => {
     for (const k of knobs) k.show();
-    if (JSON.stringify(settings()) === applied) return;
+    if (!begun || JSON.stringify(settings()) === applied) return;
     const before = JSON.parse(applied), now = settings();
     if (before.seed !== now.seed || before.batch !== now.batch) await reset(); else await changed();
   });
@@ -115,6 +135,7 @@
   }
 
   async function changed() {
+    if (!begun) return;
     applied = JSON.stringify(settings());
     try { await engine.call("set", settings()); } catch (e) { fail(e); }
   }
@@ -123,6 +144,7 @@
   // reset begins anew; what is under way in the worker comes to its end unseen.
   async function reset() {
     const id = ++generation;
+    begun ??= Promise.resolve();
     pause();
     log = [];
     applied = JSON.stringify(settings());
@@ -155,6 +177,7 @@
   }
 
   async function run() {
+    await begin();
     running = true;
     const id = generation;
     label();
@@ -284,5 +307,5 @@
   }
 
   // For lessons.
-  window.training = { log: () => structuredClone(log), take, step: () => step(), reset, guide, train, evals: () => evals, base: () => base, history: () => history };
+  window.training = { log: () => structuredClone(log), take, begin, step: begunStep, reset, guide, train, evals: () => evals, base: () => base, history: () => history };
 }

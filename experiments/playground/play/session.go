@@ -11,7 +11,16 @@ import (
 )
 
 // Session answers a page's questions, one after another.
-type Session struct{ training *Training }
+type Session struct {
+	training  *Training
+	baselines map[start]Baselines // what was measured, by how a training starts
+}
+
+// start is what the initial weights and the first epoch of views depend on.
+type start struct {
+	seed  int
+	batch int
+}
 
 // Call answers one question, in JSON: {"value": …} or {"error": …}, an [Error] whose
 // line is 0 if it is about no place of an expression. It never panics.
@@ -81,7 +90,20 @@ func (s *Session) start(q Settings) (any, error) {
 		s.training.Close()
 	}
 	s.training = t
-	return t.Baselines()
+	key := start{q.Seed, q.Batch}
+	if b, ok := s.baselines[key]; ok {
+		t.basis = b.basis
+		return b, nil
+	}
+	b, err := t.Baselines()
+	if err != nil {
+		return nil, err
+	}
+	if s.baselines == nil {
+		s.baselines = make(map[start]Baselines)
+	}
+	s.baselines[key] = b
+	return b, nil
 }
 
 func (t *Training) results() (any, error) {

@@ -119,6 +119,7 @@ type Baselines struct {
 	Untrained  *Evaluation `json:"untrained"`
 	Statistics float64     `json:"statistics"` // the same weights, once batch norm has seen an epoch
 	Labels     float64     `json:"labels"`     // counts of the nodes' labels, without a network
+	basis      *mat.Dense  // of the points of every evaluation
 }
 
 // Baselines measures them with the weights as they are. Running statistics move in
@@ -140,6 +141,7 @@ func (t *Training) Baselines() (b Baselines, err error) {
 	}
 	snapshot.Restore()
 	b.Statistics = moved.Accuracy
+	b.basis = t.basis
 	b.Labels, err = t.countedLabels()
 	return b, err
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/train"
@@ -143,7 +144,33 @@ func TestSliders(t *testing.T) {
 	}
 }
 
-// TestWeights writes the weights after each of ten steps, and the model file, into the file that
+// TestStartAgain: a training that starts as one before has its baselines and points, measured once.
+func TestStartAgain(t *testing.T) {
+	var s Session
+	request, err := json.Marshal(usual)
+	if err != nil {
+		t.Fatal(err)
+	}
+	epoch := func() (answers []string) {
+		answers = append(answers, s.Call("start", string(request)))
+		for range len(dataset.Default().Graphs) / usual.Batch {
+			answers = append(answers, s.Call("step", "{}"))
+		}
+		return answers
+	}
+	first := epoch()
+	if !strings.Contains(first[0], `"statistics"`) || !strings.Contains(first[len(first)-1], `"points"`) {
+		t.Errorf("%.200s … %.200s", first[0], first[len(first)-1])
+	}
+	if second := epoch(); !slices.Equal(first, second) {
+		t.Error("the second training differs from the first")
+	}
+	if len(s.baselines) != 1 {
+		t.Errorf("measured %d times", len(s.baselines))
+	}
+}
+
+// TestWeights writes the weights after each of five steps, and the model file, into the file that
 // PLAYGROUND_WEIGHTS names: for the test that compares engines.
 func TestWeights(t *testing.T) {
 	path := os.Getenv("PLAYGROUND_WEIGHTS")
@@ -155,7 +182,7 @@ func TestWeights(t *testing.T) {
 		Steps [][]float64
 		Model []byte
 	}
-	for range 10 {
+	for range 5 {
 		steps(t, tr, 1)
 		w.Steps = append(w.Steps, tr.weights())
 	}

@@ -160,8 +160,8 @@ func (b *Browser) Call(method string, params any, result any) {
 	}
 }
 
-// Open opens a page in a window of a size, and waits until it is there.
-func (b *Browser) Open(url string, width, height int) {
+// Resize gives the window a size.
+func (b *Browser) Resize(width, height int) {
 	b.t.Helper()
 	b.Call("Emulation.setDeviceMetricsOverride", map[string]any{
 		"width":             width,
@@ -169,6 +169,12 @@ func (b *Browser) Open(url string, width, height int) {
 		"deviceScaleFactor": 1,
 		"mobile":            false,
 	}, nil)
+}
+
+// Open opens a page in a window of a size, and waits until it is there.
+func (b *Browser) Open(url string, width, height int) {
+	b.t.Helper()
+	b.Resize(width, height)
 	for _, to := range []string{"about:blank", url} { // from a page to a fragment of it nothing loads
 		loads := b.loads
 		b.Call("Page.navigate", map[string]any{"url": to}, nil)
