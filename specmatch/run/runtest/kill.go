@@ -96,14 +96,20 @@ func Kill(t *testing.T, kills int, args ...string) {
 	}
 }
 
-// KillMethods is [Kill] for each of the methods, as subtests. SpecMatch-CL is killed 20
-// times, the others 7: resumption is the same code, only the state that it saves differs.
+// Large reports whether the tests that take long are wanted, by the variable SPECMATCH_LARGE.
+func Large() bool { return os.Getenv("SPECMATCH_LARGE") != "" }
+
+// KillMethods is [Kill] for methods, as subtests, seven kills each. Resumption is the same code for all, only the
+// state that they save differs: unless [Large], two are killed, SpecMatch-CL and one that saves more than weights.
 func KillMethods(t *testing.T, methods []string, args ...string) {
 	for _, name := range methods {
 		t.Run(name, func(t *testing.T) {
+			if !Large() && name != "specmatch" && name != "joaov2" {
+				t.Skip("SPECMATCH_LARGE is not set")
+			}
 			t.Parallel() // a run waits for its disk and has one thread for the most part
 			kills := 7
-			if name == "specmatch" {
+			if name == "specmatch" && Large() {
 				kills = 20
 			}
 			Kill(t, kills, append([]string{"-method", name}, args...)...)
