@@ -75,7 +75,11 @@ func (l *loadedSet) tuneOnce(
 	if predicted != nil {
 		return predicted, nil
 	}
-	predicted, err = l.tune(ctx, f, s, seed, parts...)
+	fit := l.tune
+	if f.alone {
+		fit = l.tuneAlone
+	}
+	predicted, err = fit(ctx, f, s, seed, parts...)
 	if err != nil {
 		return nil, err
 	}
@@ -157,9 +161,6 @@ func chooseScales(
 func (l *loadedSet) tune(
 	ctx context.Context, f fitting, s dataset.Split, seed int, parts ...[]int,
 ) (predicted [][]float64, err error) {
-	if f.alone && l.tasks > 1 {
-		return l.tuneAlone(ctx, f, s, seed, parts...)
-	}
 	be := cpu.New(tensor.Float32)
 	defer be.Close()
 	r := finetune.Molecules
