@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/csv"
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/molecule"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 const (
@@ -64,7 +67,8 @@ func (s set) loadJoined(ctx context.Context, dir string) (*loadedSet, error) {
 		columns = append(columns, c)
 	}
 	l.sum = fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(sums, "\n"))))
-	for _, smiles := range inTime(columns) {
+	l.smiles = inTime(columns)
+	for _, smiles := range l.smiles {
 		m, err := new(molecule.Parser).Parse(smiles)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.name, err)
@@ -88,6 +92,30 @@ func (s set) loadJoined(ctx context.Context, dir string) (*loadedSet, error) {
 		}
 	}
 	return l, nil
+}
+
+// writeTable writes the joined set for specmatch finetune: the molecules, their part and the endpoints.
+func (l *loadedSet) writeTable(path string) error {
+	return files.Write(path, func(file io.Writer) error {
+		w := csv.NewWriter(file)
+		w.Write(append([]string{"smiles", "part"}, l.endpoints()...)) // w.Error returns the first error
+		for i, smiles := range l.smiles {
+			row := []string{smiles, "train"}
+			if i >= len(l.train) {
+				row[1] = "test"
+			}
+			for _, y := range l.y[i*l.tasks : (i+1)*l.tasks] {
+				text := ""
+				if !math.IsNaN(y) {
+					text = strconv.FormatFloat(y, 'g', 6, 64)
+				}
+				row = append(row, text)
+			}
+			w.Write(row)
+		}
+		w.Flush()
+		return w.Error()
+	})
 }
 
 // readEndpoint reads the values of an endpoint: logD as it is, and of others log10(1+y), as the challenge scores

@@ -14,13 +14,14 @@
 //	go run ./experiments/admet -data DIR -dataset moleculenet -method bits,counts,vectors -seeds 3
 //
 // The nine endpoints of ExpansionRx, expansionrx_NAME.csv or expansionrx_NAME.csv.gz, are joined and divided by
-// time: the latest fifth of the molecules is the test part.
+// time: the latest fifth of the molecules is the test part. RUN/expansionrx.csv is the joined table.
 //
 //	go run ./experiments/admet -data DIR -dataset expansionrx -method mean,both,tuned-absolute -seeds 3
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -90,7 +91,6 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		return err
 	}
 	defer x.dir.Close()
-
 	var list []run.Unit[outcome]
 	for _, l := range loaded {
 		for _, name := range x.methods.Names {
@@ -108,8 +108,21 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	plan := run.NewPlan(x.dir)
 	outcomes := run.Add(plan, list)
 	return plan.Run(ctx, stdout, stderr, func() error {
-		return x.report(stdout, *outcomes)
+		return errors.Join(x.writeTables(loaded), x.report(stdout, *outcomes))
 	})
+}
+
+// writeTables writes the joined sets into the run directory.
+func (x *experiment) writeTables(loaded []*loadedSet) error {
+	for _, l := range loaded {
+		if l.smiles == nil {
+			continue
+		}
+		if err := l.writeTable(x.dir.Join(l.name + ".csv")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // load reads the data sets. With -collect it returns them without data.

@@ -195,6 +195,12 @@ func TestExpansionrx(t *testing.T) {
 	if err := execute(t.Context(), args, io.Discard, io.Discard); err != nil {
 		t.Fatal(err)
 	}
+	table, err := os.ReadFile(filepath.Join(out, expansionrx+".csv"))
+	lines := strings.Split(string(table), "\n")
+	if err != nil || len(lines) != 82 || lines[2] != "CO,train,10,1.04139,,1.04139,1.04139,,1.04139,1.04139," ||
+		!strings.Contains(lines[80], ",test,") {
+		t.Errorf("the joined table, error %v:\n%s", err, table)
+	}
 	rows := runtest.Results(t, out)
 	mean, _ := runtest.Find(rows, expansionrx, "mean", "time")
 	linear, _ := runtest.Find(rows, expansionrx, "descriptors", "time")

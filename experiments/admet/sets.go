@@ -115,8 +115,9 @@ func (s set) sign() float64 {
 // loadedSet is a set with its molecules.
 type loadedSet struct {
 	set
-	sum         string // of the file
-	dropped     int    // records without a molecule that can be used
+	sum         string   // of the file
+	dropped     int      // records without a molecule that can be used
+	smiles      []string // of the molecules of a joined set
 	molecules   []*molecule.Molecule
 	y           []float64 // [molecules×tasks], NaN where there is none
 	tasks       int
