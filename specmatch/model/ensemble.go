@@ -3,6 +3,7 @@ package model
 import (
 	"archive/zip"
 	"bytes"
+	"compress/flate"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -73,7 +74,7 @@ func WriteEnsemble(w io.Writer, members ...Member) error {
 	for _, m := range contents {
 		file, err := archive.CreateHeader(&zip.FileHeader{
 			Name:   m.Name,
-			Method: zip.Deflate,
+			Method: packing(m.File),
 		})
 		if err != nil {
 			return err
@@ -83,6 +84,18 @@ func WriteEnsemble(w io.Writer, members ...Member) error {
 		}
 	}
 	return archive.Close()
+}
+
+// packing returns how a file is packed: not at all if it would be packed better than what is read.
+func packing(file []byte) uint16 {
+	var packed bytes.Buffer
+	w, _ := flate.NewWriter(&packed, flate.DefaultCompression) // the level is a valid one
+	w.Write(file)                                              // into memory
+	w.Close()
+	if len(file) > maxRatio*packed.Len() {
+		return zip.Store
+	}
+	return zip.Deflate
 }
 
 // SaveEnsemble writes models to one file, which appears whole or not at all. They are called model-0.safetensors and

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/specmatch/specmatch/backend/ref"
 	"github.com/specmatch/specmatch/specmatch/model"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // TestEnsembleFile: an ensemble file gives back the models to the last bit, has the same bytes again, and is refused if
@@ -127,6 +129,19 @@ func TestEnsembleRefused(t *testing.T) {
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s with %s: %v; want %q", c.list, c.name, err, c.want)
 		}
+	}
+	zeros := model.Member{
+		Name: "zeros",
+		File: make([]byte, 4<<20),
+	}
+	err := files.Write(path, func(w io.Writer) error {
+		return model.WriteEnsemble(w, zeros)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := model.ReadEnsemble(path); err != nil || !bytes.Equal(got[0].File, zeros.File) {
+		t.Errorf("a file of zeros, which packs well: %v", err)
 	}
 	for _, names := range [][]string{nil, {"a", "a"}, {"../a"}, {"ensemble.json"}, {""}} {
 		var members []model.Member
