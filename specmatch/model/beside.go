@@ -177,7 +177,13 @@ func (x *Beside) Standardise(graphs []*graph.Graph) []float64 {
 	for i, g := range graphs {
 		row := z[i*size : (i+1)*size]
 		for k, v := range g.Globals {
-			row[k] = max(-maxZ, min(maxZ, (signedLog(v)-mean[k])*scale[k]))
+			place := (signedLog(v) - mean[k]) * scale[k]
+			if place > maxZ { // branches are faster than min and max in WebAssembly
+				place = maxZ
+			} else if place < -maxZ {
+				place = -maxZ
+			}
+			row[k] = place
 		}
 	}
 	return z

@@ -12,7 +12,9 @@ import (
 )
 
 func main() {
-	debug.SetGCPercent(30) // memory of WebAssembly is never given back
+	// Memory of WebAssembly is never given back, and every worker has its own.
+	debug.SetGCPercent(20)
+	debug.SetMemoryLimit(110 << 20)
 	s := laboratory.Session{Progress: func(share float64) { js.Global().Call("progress", share) }}
 	js.Global().Set("laboratory", js.FuncOf(func(_ js.Value, args []js.Value) any {
 		var data []byte
