@@ -149,7 +149,7 @@ func (s *Session) openShipped() (*predictor, error) {
 // openFile opens a model file.
 func openFile(data []byte) (*predictor, error) {
 	if len(data) > 8 && bytes.HasPrefix(data, []byte("PK\x03\x04")) {
-		return nil, errors.New("is a zip archive; want a model file, such as model.safetensors of specmatch finetune")
+		return nil, errors.New("is a zip archive: unpack it, and drop one of its models, such as model.safetensors")
 	}
 	m, err := model.Read(bytes.NewReader(data), newEngine())
 	if err != nil {

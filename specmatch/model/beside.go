@@ -173,17 +173,28 @@ func (x *Beside) Standardise(graphs []*graph.Graph) []float64 {
 	scale := make([]float64, size)
 	be.Download(mean, x.Mean.Value)
 	be.Download(scale, x.Scale.Value)
+	standardise := func(k int, v float32) float64 {
+		place := (signedLog(v) - mean[k]) * scale[k]
+		if place > maxZ { // branches are faster than min and max in WebAssembly
+			return maxZ
+		}
+		if place < -maxZ {
+			return -maxZ
+		}
+		return place
+	}
+	ofZero := make([]float64, size) // what most numbers are
+	for k := range ofZero {
+		ofZero[k] = standardise(k, 0)
+	}
 	z := make([]float64, len(graphs)*size)
 	for i, g := range graphs {
 		row := z[i*size : (i+1)*size]
+		copy(row, ofZero)
 		for k, v := range g.Globals {
-			place := (signedLog(v) - mean[k]) * scale[k]
-			if place > maxZ { // branches are faster than min and max in WebAssembly
-				place = maxZ
-			} else if place < -maxZ {
-				place = -maxZ
+			if v != 0 {
+				row[k] = standardise(k, v)
 			}
-			row[k] = place
 		}
 	}
 	return z

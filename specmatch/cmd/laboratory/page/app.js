@@ -67,7 +67,7 @@ async function reopen() {
 
 // take reads what was dropped or pasted: molecules, or a model.
 async function take(name, bytes) {
-  if (/\.safetensors$/i.test(name)) return takeModel(name.replace(/\.safetensors$/i, ""), bytes);
+  if (/\.(safetensors|zip)$/i.test(name)) return takeModel(name.replace(/\.\w+$/, ""), bytes);
   await work(`Reading ${name} …`, async (signal, progress) => {
     const file = await pool.desk.call("open", { name }, { bytes });
     Object.assign(data, {
