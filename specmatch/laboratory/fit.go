@@ -11,6 +11,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/apply"
@@ -53,34 +54,7 @@ func (s *Session) fit(q struct {
 	}
 	be := newEngine()
 	defer be.Close()
-	ctx := context.Background()
-	architecture := gnn.Architecture{
-		Kind:   gnn.KindChemGIN,
-		Atoms:  finetune.Molecules.Atoms,
-		Hidden: 16,
-		Layers: 2,
-	}
-	fitOne := func(split dataset.Split) (*model.Trained, error) {
-		m, err := examples.NewModel(be, architecture, nil, 0)
-		if err != nil {
-			return nil, err
-		}
-		learner, err := finetune.New(m, examples.Data(split), finetune.Options{
-			Batch:          128,
-			Rate:           finetune.Molecules.Rate,
-			Patience:       1,
-			WithoutNetwork: true,
-		})
-		if err != nil {
-			return nil, err
-		}
-		if _, err := learner.Fit(ctx, train.Options{Epochs: 1}, nil); err != nil {
-			return nil, err
-		}
-		return m, examples.Calibrate(ctx, m, split)
-	}
-
-	// The score of a cross-validation.
+	f := &fitter{Examples: examples, be: be}
 	answer := fitted{
 		Target:  q.Target,
 		Kind:    string(examples.Kind),
@@ -88,34 +62,8 @@ func (s *Session) fit(q struct {
 		Records: len(examples.Records),
 		Split:   examples.Split,
 	}
-	var scores, baselines []float64
-	for k := range folds {
-		split, err := examples.Fold(0, k, folds)
-		if err != nil {
-			return nil, readable(err)
-		}
-		m, err := fitOne(split)
-		if err != nil {
-			return nil, readable(err)
-		}
-		predictions, err := examples.Predict(ctx, m, split.Test)
-		if err != nil {
-			return nil, err
-		}
-		metrics, baseline, _ := predictions.Score(slices.Concat(split.Train, split.Valid))
-		score, ok := metrics[0][answer.Metric]
-		if ok {
-			scores = append(scores, score)
-			baselines = append(baselines, baseline[0][answer.Metric])
-		}
-		s.report(folds+k+1, 2*folds+1)
-	}
-	answer.Score, answer.Std = stat.MeanStdDev(scores, nil)
-	answer.Baseline = stat.Mean(baselines, nil)
-	for _, v := range []*float64{&answer.Score, &answer.Std, &answer.Baseline} {
-		if math.IsNaN(*v) {
-			*v = 0
-		}
+	if err := f.crossValidate(&answer, s.report); err != nil {
+		return nil, readable(err)
 	}
 
 	// The model of all records but those that calibrate it.
@@ -124,12 +72,12 @@ func (s *Session) fit(q struct {
 	if err != nil {
 		return nil, readable(err)
 	}
-	m, err := fitOne(split)
+	m, err := f.fit(split)
+	if err == nil {
+		err = examples.NoteDomain(m, split)
+	}
 	if err != nil {
 		return nil, readable(err)
-	}
-	if err := examples.NoteDomain(m, split); err != nil {
-		return nil, err
 	}
 	m.Card.Provenance.Method = "laboratory"
 	var text bytes.Buffer
@@ -137,6 +85,71 @@ func (s *Session) fit(q struct {
 	answer.Model = text.Bytes()
 	s.report(1, 1)
 	return answer, err
+}
+
+// fitter fits models to the same records.
+type fitter struct {
+	*finetune.Examples
+	be backend.Backend
+}
+
+// fit fits a linear model to a split.
+func (f *fitter) fit(split dataset.Split) (*model.Trained, error) {
+	ctx := context.Background()
+	architecture := gnn.Architecture{
+		Kind:   gnn.KindChemGIN,
+		Atoms:  finetune.Molecules.Atoms,
+		Hidden: 16,
+		Layers: 2,
+	}
+	m, err := f.NewModel(f.be, architecture, nil, 0)
+	if err != nil {
+		return nil, err
+	}
+	learner, err := finetune.New(m, f.Data(split), finetune.Options{
+		Batch:          128,
+		Rate:           finetune.Molecules.Rate,
+		Patience:       1,
+		WithoutNetwork: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := learner.Fit(ctx, train.Options{Epochs: 1}, nil); err != nil {
+		return nil, err
+	}
+	return m, f.Calibrate(ctx, m, split)
+}
+
+// crossValidate sets the score of a model and of its baseline. A fold in which the score is undefined does not count.
+func (f *fitter) crossValidate(answer *fitted, report func(done, total int)) error {
+	var scores, baselines []float64
+	for k := range folds {
+		split, err := f.Fold(0, k, folds)
+		if err != nil {
+			return err
+		}
+		m, err := f.fit(split)
+		if err != nil {
+			return err
+		}
+		predictions, err := f.Predict(context.Background(), m, split.Test)
+		if err != nil {
+			return err
+		}
+		metrics, baseline, _ := predictions.Score(slices.Concat(split.Train, split.Valid))
+		if score, ok := metrics[0][answer.Metric]; ok {
+			scores = append(scores, score)
+			baselines = append(baselines, baseline[0][answer.Metric])
+		}
+		report(folds+k+1, 2*folds+1)
+	}
+	if len(scores) < 2 {
+		return errors.New("the folds of the cross-validation have too few values of each kind to score a model")
+	}
+	answer.Score, answer.Std = stat.MeanStdDev(scores, nil)
+	answer.Baseline = stat.Mean(baselines, nil)
+	return nil
 }
 
 // examples reads the open file with a column as the target.

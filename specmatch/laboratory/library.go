@@ -70,10 +70,9 @@ func (s *Session) collect() (*collection, error) {
 
 // query is what to search for.
 type query struct {
-	Text        string `json:"text"`
-	Kind        string `json:"kind"` // similar or substructure
-	Top         int    `json:"top"`
-	Approximate bool   `json:"-"`
+	Text string `json:"text"`
+	Kind string `json:"kind"` // similar or substructure
+	Top  int    `json:"top"`
 }
 
 // hit is a molecule that a search finds.

@@ -30,7 +30,7 @@ const table = {
     })));
     const own = data.columns.filter(name => name !== data.source?.id).map(name => ({
       title: name,
-      key: row => own1(row, name),
+      key: row => ownValue(row, name),
       cell: row => element("td", { class: "own" }, row.fields?.[data.source.fields.indexOf(name)] ?? ""),
     }));
     const found = tools.columns().filter(c => c.shown).map(c => ({
@@ -142,7 +142,7 @@ const table = {
   },
 };
 
-function own1(row, name) {
+function ownValue(row, name) {
   const text = row.fields?.[data.source.fields.indexOf(name)] ?? "";
   return text.trim() !== "" && Number.isFinite(Number(text)) ? Number(text) : text;
 }

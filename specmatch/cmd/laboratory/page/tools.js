@@ -140,7 +140,7 @@ const tools = {
     if (!classes) {
       const [model, name] = JSON.parse(choice);
       const m = data.models.find(x => x.name === model);
-      of = m ? row => value(row, m, m.columns.find(c => c.name === name)) : row => own1(row, name);
+      of = m ? row => value(row, m, m.columns.find(c => c.name === name)) : row => ownValue(row, name);
     }
     const values = data.rows.filter(r => r && !r.error).map(of).filter(v => typeof v === "number");
     if (classes) {
