@@ -81,7 +81,7 @@ def mean_error(values):
 
 def table(a):
     lines = read(a.lines)
-    print("| set | n (divisions, seeds) | chemprop | finetune | finetune is better by | s, chemprop | s, finetune |")
+    print("| set | n (splits, seeds) | chemprop | finetune | finetune is better by | s, chemprop | s, finetune |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     ratios = []
     for name, (_, _, _, metric) in SETS.items():
