@@ -209,10 +209,9 @@ const tools = {
       this.fitted = { name: target.replace(/\W+/g, "-"), bytes };
       const metric = { mae: "mean absolute error", roc_auc: "ROC-AUC (%)", accuracy: "accuracy (%)" }[m.metric];
       $("#fit-result").textContent = `${m.records} molecules, 5-fold cross-validation (${m.split}): ${metric} ${brief(m.score)} ± ${brief(m.std)}; ` +
-        `without the molecule, ${brief(m.baseline)}.`;
+        `a guess that ignores the molecule has ${brief(m.baseline)}.`;
       const name = `my ${target}`;
       const model = await pool.load(name, bytes);
-      for (const c of model.columns) c.title = c.name = c.name;
       data.models = data.models.filter(x => x.name !== name);
       data.models.push({ name, columns: model.columns.map(c => ({ ...c, title: `${c.name} (your model)` })), names: model.names.map(n => `predicted_${n}`) });
       for (const row of data.rows) if (row) delete row.values[name];
