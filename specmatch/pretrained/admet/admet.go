@@ -33,7 +33,6 @@ type Endpoint struct {
 	Baseline float64
 	Coverage float64 // of the intervals or sets of 90 %, in %, over the folds
 	Width    float64 // of the intervals in the unit, or the mean number of answers in a set
-	Domain   bool    // whether the file holds its training molecules
 }
 
 //go:embed admet.zip

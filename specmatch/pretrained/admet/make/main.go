@@ -33,14 +33,13 @@ import (
 )
 
 const (
-	ccBy      = "CC BY 4.0"
-	ccByNot   = "not specified; CC BY 4.0 by TDC"
-	unchecked = "not checked"
-	binary    = "probability" // the unit of binary endpoints
-	fewTrees  = 8             // for sets of thousands, whose trees are large
-	trees     = 25            // for the others
-	folds     = 5
-	here      = "specmatch/pretrained/admet"
+	ccBy     = "CC BY 4.0"
+	ccByNot  = "not specified; CC BY 4.0 by TDC"
+	binary   = "probability" // the unit of binary endpoints
+	fewTrees = 8             // for sets of thousands, whose trees are large
+	trees    = 25            // for the others
+	folds    = 5
+	here     = "specmatch/pretrained/admet"
 )
 
 // recipe is an endpoint with what it is fitted by.
@@ -66,8 +65,8 @@ var recipes = []recipe{
 		endpoint("clearance", "clearance by human liver microsomes", "mL/min/g", "clearance_microsome_az", ccByNot),
 		trees,
 	},
-	{endpoint("herg", "block of the hERG channel", binary, "herg", unchecked), trees},
-	{endpoint("ames", "mutagenicity in the Ames test", binary, "ames", unchecked), fewTrees},
+	{endpoint("herg", "block of the hERG channel", binary, "herg", ccByNot), trees},
+	{endpoint("ames", "mutagenicity in the Ames test", binary, "ames", ccByNot), fewTrees},
 }
 
 func endpoint(name, title, unit, set, licence string) admet.Endpoint {
@@ -77,7 +76,6 @@ func endpoint(name, title, unit, set, licence string) admet.Endpoint {
 		Unit:    unit,
 		Set:     set,
 		Licence: licence,
-		Domain:  licence != unchecked, // the file would hold the data
 	}
 }
 
@@ -153,7 +151,6 @@ func (r *recipe) fit(program, data, work string) error {
 		"-target", "y",
 		"-network=false",
 		"-forest", strconv.Itoa(r.trees),
-		"-anonymous=" + strconv.FormatBool(!r.Domain),
 	}
 	for _, part := range [][]string{
 		{"-split", "scaffold", "-folds", strconv.Itoa(folds), "-out", filepath.Join(work, r.Set, "cv")},
@@ -184,11 +181,9 @@ func (r *recipe) collect(work string) ([]byte, error) {
 		return nil, err
 	}
 	m.Card.Head.Tasks = []string{r.Name}
-	if d := m.Card.Domain; d != nil {
-		d.Table, err = rename(d.Table, r.Name)
-		if err != nil {
-			return nil, err
-		}
+	m.Card.Domain.Table, err = rename(m.Card.Domain.Table, r.Name)
+	if err != nil {
+		return nil, err
 	}
 	path := filepath.Join(work, r.Set, "renamed.safetensors")
 	if err := m.Save(path); err != nil {
