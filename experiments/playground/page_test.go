@@ -26,6 +26,9 @@ import (
 
 var built = sync.OnceValues(func() (map[string][]byte, error) { return build(testContext) })
 
+// still keeps the opening from moving: without a graphics card, that takes a core for ten seconds. TestState sees it move.
+const still = "--force-prefers-reduced-motion"
+
 // served returns the page in a browser, ready, at a fragment of its address.
 type served struct {
 	*browsertest.Browser
@@ -38,7 +41,7 @@ func serve(t *testing.T) *served {
 	if testing.Short() {
 		t.Skip("it compiles the engine")
 	}
-	b := browsertest.Start(t)
+	b := browsertest.Start(t, still)
 	files, err := built()
 	if err != nil {
 		t.Fatal(err)
@@ -415,7 +418,7 @@ func TestLook(t *testing.T) {
 // TestFiles: the page works from files too, and is the same at every build.
 func TestFiles(t *testing.T) {
 	t.Parallel()
-	b := browsertest.Start(t)
+	b := browsertest.Start(t, still)
 	if testing.Short() {
 		t.Skip("it compiles the engine")
 	}

@@ -75,7 +75,7 @@
       "What is that, to one decimal?", () => 4.8],
     ["The projections have collapsed, but the classifier has lost little. It reads the encoder, before the projection.", show("training", () => training.train(2, 12)),
       "What does this accuracy say about L_G?", ["Little: the encoder's form does most", "L_G works", "L_G does harm"]],
-    ["The figures are from one seed and 240 graphs. Another seed moves them by a few points.", plain(8),
+    ["The figures are from one seed and 240 graphs. Another seed moves them by a few points.", plain(4),
       "What is needed to say that one method is better?", ["Many seeds, and baselines", "A better curve", "A larger β"]],
   ]]];
   const solved = new Set();

@@ -30,9 +30,9 @@ type Browser struct {
 	Failed  []string // exceptions of scripts, and errors on the console
 }
 
-// Start starts a browser with an empty page. The test is skipped where there is
+// Start starts a browser with an empty page, and flags of its own. The test is skipped where there is
 // none.
-func Start(t *testing.T) *Browser {
+func Start(t *testing.T, flags ...string) *Browser {
 	t.Helper()
 	var path string
 	for _, name := range []string{
@@ -53,8 +53,8 @@ func Start(t *testing.T) *Browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.Command(
-		path,
+	flags = append(
+		flags,
 		"--headless",
 		"--no-sandbox",
 		"--disable-gpu",
@@ -62,6 +62,7 @@ func Start(t *testing.T) *Browser {
 		"--remote-debugging-pipe",
 		"--user-data-dir="+t.TempDir(),
 	)
+	c := exec.Command(path, flags...)
 	c.ExtraFiles = []*os.File{theirIn, theirOut}
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
