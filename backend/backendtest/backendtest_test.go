@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -40,7 +41,7 @@ func record(name string, b backend.Backend) string {
 // TestMutants is the test of the suite: it must find every error.
 func TestMutants(t *testing.T) {
 	all := mutants
-	if !testing.Short() {
+	if os.Getenv("SPECMATCH_LARGE") != "" {
 		all = slices.Concat(mutants, largeMutants)
 	}
 	for _, m := range all {

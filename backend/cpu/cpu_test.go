@@ -162,7 +162,7 @@ func chain(be backend.Backend, n, f int, values []float64) []float64 {
 // and of processors, and asks for the same bits.
 func TestThreadsDoNotMatter(t *testing.T) {
 	precisions(t, func(t *testing.T, p tensor.Precision) {
-		n := 9001
+		n := 5001
 		if testing.Short() {
 			n = 3001
 		}
