@@ -19,24 +19,8 @@ import (
 func main() { cli.Main(execute) }
 
 func execute(ctx context.Context, args []string, stdout, _ io.Writer) error {
-	flags := cli.NewFlagSet(
-		"playground",
-		"Serves a page that runs the engine in the browser, to this machine only.",
-		"",
-		"-out DIR")
-	out := flags.String("out", "", "write the page to this `folder` instead of serving it")
-	port := flags.Int("port", 0, "port `number`; 0 is any free port")
-	if err := flags.Parse(args, stdout); err != nil {
-		return err
-	}
-	parts, err := build(ctx)
-	if err != nil {
-		return err
-	}
-	if *out != "" {
-		return parts.Write(*out, stdout)
-	}
-	return parts.Serve(ctx, *port, policy, stdout)
+	const synopsis = "Serves a page that runs the engine in the browser, to this machine only."
+	return webpage.Execute(ctx, "experiments/playground", synopsis, policy, build, args, stdout)
 }
 
 // policy is what a browser may load for the page: its own files and what they make, nothing else.

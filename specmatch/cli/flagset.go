@@ -66,6 +66,9 @@ func NewFlagSet(name, synopsis string, examples ...string) *FlagSet {
 	return f
 }
 
+// RunFrom names the folder of the program in the module, for the help text; it is experiments/NAME by default.
+func (f *FlagSet) RunFrom(folder string) { f.command = "go run ./" + folder }
+
 // Group is a set of flags that belong together.
 type Group interface {
 	// Register adds the flags to f, with the group's fields as defaults.

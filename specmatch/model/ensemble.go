@@ -149,12 +149,8 @@ func ReadEnsemble(path string) ([]Member, error) {
 		return nil, err
 	}
 	defer r.Close()
-	list, err := r.manifest()
-	if err != nil {
-		return nil, fmt.Errorf("specmatch: open %s: %w", path, err)
-	}
 	var members []Member
-	for _, entry := range list {
+	for _, entry := range r.models {
 		m, err := r.member(entry)
 		if err != nil {
 			return nil, fmt.Errorf("specmatch: open %s: %w", path, err)
@@ -172,11 +168,7 @@ func EnsembleNames(path string) (names []string, err error) {
 		return nil, err
 	}
 	defer r.Close()
-	list, err := r.manifest()
-	if err != nil {
-		return nil, fmt.Errorf("specmatch: open %s: %w", path, err)
-	}
-	for _, entry := range list {
+	for _, entry := range r.models {
 		names = append(names, entry.Name)
 	}
 	return names, nil
@@ -189,11 +181,7 @@ func ReadMember(path, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer r.Close()
-	list, err := r.manifest()
-	if err != nil {
-		return nil, fmt.Errorf("specmatch: open %s: %w", path, err)
-	}
-	for _, entry := range list {
+	for _, entry := range r.models {
 		if entry.Name == name {
 			m, err := r.member(entry)
 			if err != nil {
@@ -208,21 +196,26 @@ func ReadMember(path, name string) ([]byte, error) {
 // archive is an ensemble file.
 type archive struct {
 	*zip.Reader
-	file *os.File
+	file   *os.File
+	models []memberEntry // that the manifest lists
 }
 
-// openArchive opens an ensemble file.
+// openArchive opens an ensemble file and reads its manifest.
 func openArchive(path string) (*archive, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	r, err := readArchive(file)
+	r := &archive{file: file}
+	r.Reader, err = readArchive(file)
+	if err == nil {
+		r.models, err = r.manifest()
+	}
 	if err != nil {
 		file.Close()
 		return nil, fmt.Errorf("specmatch: open %s: %w", path, err)
 	}
-	return &archive{Reader: r, file: file}, nil
+	return r, nil
 }
 
 // readArchive reads the directory of an ensemble file. A file that begins as an ensemble does is one, although its

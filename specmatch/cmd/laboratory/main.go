@@ -21,24 +21,8 @@ import (
 func main() { cli.Main(execute) }
 
 func execute(ctx context.Context, args []string, stdout, _ io.Writer) error {
-	flags := cli.NewFlagSet(
-		"laboratory",
-		"Serves a page that predicts for molecules in the browser, to this machine only.",
-		"",
-		"-out DIR")
-	out := flags.String("out", "", "write the page to this `folder` instead of serving it")
-	port := flags.Int("port", 0, "port `number`; 0 is any free port")
-	if err := flags.Parse(args, stdout); err != nil {
-		return err
-	}
-	parts, err := build(ctx)
-	if err != nil {
-		return err
-	}
-	if *out != "" {
-		return parts.Write(*out, stdout)
-	}
-	return parts.Serve(ctx, *port, policy, stdout)
+	const synopsis = "Serves a page that predicts for molecules in the browser, to this machine only."
+	return webpage.Execute(ctx, "specmatch/cmd/laboratory", synopsis, policy, build, args, stdout)
 }
 
 // policy is what the server lets a browser load. The page has a stricter one of its own, which any host and a file keep:

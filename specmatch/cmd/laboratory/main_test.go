@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"encoding/base64"
+	"errors"
+	"flag"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -11,6 +14,17 @@ import (
 var testContext = context.Background()
 
 func encode(content []byte) string { return base64.StdEncoding.EncodeToString(content) }
+
+// TestUsage: the help text names the folder that the program is run from.
+func TestUsage(t *testing.T) {
+	var stdout strings.Builder
+	if err := execute(testContext, []string{"-h"}, &stdout, io.Discard); !errors.Is(err, flag.ErrHelp) && err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(stdout.String(), "Usage: go run ./specmatch/cmd/laboratory [flags]\n") {
+		t.Error(stdout.String())
+	}
+}
 
 // TestPolicy: the page has a policy of its own, by which its scripts cannot connect to anything, and its scripts and
 // styles are files of the page.

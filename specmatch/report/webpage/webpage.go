@@ -17,11 +17,13 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/tensor/files"
 )
 
@@ -89,6 +91,29 @@ func Output(ctx context.Context, name string, args ...string) (string, error) {
 		err = fmt.Errorf("%v: %w: %s", c, err, bytes.TrimSpace(e.Stderr))
 	}
 	return strings.TrimSpace(string(out)), err
+}
+
+// Execute is the program of a page: it builds the page, and serves it with a content security policy, or writes it with
+// -out. The folder of the program in the module and the synopsis are for its usage text.
+func Execute(
+	ctx context.Context, folder, synopsis, policy string, build func(context.Context) (Files, error),
+	args []string, stdout io.Writer,
+) error {
+	flags := cli.NewFlagSet(path.Base(folder), synopsis, "", "-out DIR")
+	flags.RunFrom(folder)
+	out := flags.String("out", "", "write the page to this `folder` instead of serving it")
+	port := flags.Int("port", 0, "port `number`; 0 is any free port")
+	if err := flags.Parse(args, stdout); err != nil {
+		return err
+	}
+	parts, err := build(ctx)
+	if err != nil {
+		return err
+	}
+	if *out != "" {
+		return parts.Write(*out, stdout)
+	}
+	return parts.Serve(ctx, *port, policy, stdout)
 }
 
 // Write writes a page to a folder, and prints the name of its index.html.
