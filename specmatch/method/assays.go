@@ -10,12 +10,9 @@ import (
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn"
-	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset/tasks"
 	"github.com/specmatch/specmatch/gnn/graph"
-	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/setting"
-	"github.com/specmatch/specmatch/specmatch/train"
 )
 
 // assays trains an encoder to predict labels of many tasks, with gaps, from the readout of all layers:
@@ -30,7 +27,7 @@ var assays = &Method{
 	Molecules: true,
 	Labels:    true,
 	Readout:   gnn.ReadoutAll,
-	Settings:  []setting.Setting{taskPower, taskMinimum, besideWeight, morgan},
+	Settings:  []setting.Setting{taskPower, taskMinimum, besideWeight, morgan, anneal},
 	ignores: func(s Setup) []setting.Setting {
 		if besideWeight.Of(s.Options) > 0 {
 			return nil
@@ -55,12 +52,7 @@ var assays = &Method{
 		}
 		a := NewAssays(s.Backend, e, heads, described, rng)
 		a.Beside = besideWeight.Of(s.Options)
-		l := &prediction{
-			Defaults:  train.Defaults{Loader: s.loader(augment.Identity{})},
-			Minimizer: train.NewMinimizer(s.Backend, a, s.Rate),
-			loss:      a.Loss,
-		}
-		return &Learner{Learner: l, Model: &specmatch.Model{Encoder: e}}, nil
+		return s.newPrediction(a, e, a.Loss), nil
 	},
 }
 

@@ -32,7 +32,7 @@ var descriptors = &Method{
 	OnRequest: true,
 	Molecules: true,
 	Readout:   gnn.ReadoutAll,
-	Settings:  []setting.Setting{morgan},
+	Settings:  []setting.Setting{morgan, anneal},
 	new: func(s Setup) (*Learner, error) {
 		targets, err := s.describe()
 		if err != nil {
@@ -43,12 +43,7 @@ var descriptors = &Method{
 			return nil, err
 		}
 		p := NewPrediction(s.Backend, e, targets, rng)
-		l := &prediction{
-			Defaults:  train.Defaults{Loader: s.loader(augment.Identity{})},
-			Minimizer: train.NewMinimizer(s.Backend, p, s.Rate),
-			loss:      p.Loss,
-		}
-		return &Learner{Learner: l, Model: &specmatch.Model{Encoder: e}}, nil
+		return s.newPrediction(p, e, p.Loss), nil
 	},
 }
 
@@ -59,17 +54,51 @@ var morgan = setting.New(
 	0,
 )
 
-// prediction learns to predict what is known of each graph, by a loss of a batch of the graphs with these indices.
+var anneal = setting.New(
+	"anneal",
+	"`number` of epochs in which the learning rate falls to 0 along half a cosine, usually that of -epochs; 0: it stays",
+	setting.Int(0),
+	0,
+)
+
+// batchLoss returns the loss [1×1] of a batch of the graphs with these indices.
+type batchLoss func(b *graph.Batch, samples []int, t *autodiff.Tape) *autodiff.Var
+
+// prediction learns to predict what is known of each graph.
 type prediction struct {
 	train.Defaults
 	*train.Minimizer
-	loss func(b *graph.Batch, samples []int, t *autodiff.Tape) *autodiff.Var
+	loss   batchLoss
+	rate   float64 // of the first step
+	anneal int     // epochs in which the rate falls to 0; 0: it stays
 }
 
+// newPrediction returns the learner of a module that holds the encoder e.
+func (s Setup) newPrediction(m nn.Module, e gnn.Encoder, loss batchLoss) *Learner {
+	l := &prediction{
+		Defaults:  train.Defaults{Loader: s.loader(augment.Identity{})},
+		Minimizer: train.NewMinimizer(s.Backend, m, s.Rate),
+		loss:      loss,
+		rate:      s.Rate,
+		anneal:    anneal.Of(s.Options),
+	}
+	return &Learner{Learner: l, Model: &specmatch.Model{Encoder: e}}
+}
+
+// Step takes a step on the loss of the batch.
 func (p *prediction) Step(b train.Batch) (train.Metrics, error) {
+	if p.anneal > 0 {
+		p.Adam.SetRate(annealed(p.rate, b.Epoch*p.Batches()+b.Index, p.anneal*p.Batches()))
+	}
 	return p.Minimize(func() *autodiff.Var {
 		return p.loss(b.Graphs, b.Samples, p.Tape)
 	})
+}
+
+// annealed returns the rate of a step, counted from 0: rate·(1 + cos(π·step/steps))/2, and 0 from steps on.
+func annealed(rate float64, step, steps int) float64 {
+	progress := min(float64(step)/float64(steps), 1)
+	return rate * (1 + math.Cos(math.Pi*progress)) / 2
 }
 
 // Prediction predicts numbers of the graphs. With s = h·W + b the output for a kind of targets y, which

@@ -1,6 +1,7 @@
 package method
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/gnn"
+	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch/train"
@@ -123,17 +125,7 @@ func TestDescriptorsLearn(t *testing.T) {
 		SMILES: strings.Fields("CCO CCN c1ccccc1 CC(=O)O C1CC1 CCCl CC#N c1ccncc1 CCCCCC CS O CC(C)C OCCO NCC(=O)O"),
 	}
 	s.Options = Options{"morgan": 64}
-	for _, smiles := range s.SMILES {
-		m, err := molecule.Parse(smiles)
-		if err != nil {
-			t.Fatal(err)
-		}
-		g, err := m.Graph()
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.Graphs = append(s.Graphs, g)
-	}
+	s.Graphs = graphsOf(t, s.SMILES)
 	l, err := New("descriptors", s)
 	if err != nil {
 		t.Fatal(err)
@@ -166,5 +158,62 @@ func TestDescriptorsLearn(t *testing.T) {
 	bad.Encoder = gnn.Architecture{Kind: gnn.KindGIN, In: feature.Hu.NodeWidth(), Hidden: 8, Layers: 2}
 	if _, err := New("descriptors", bad); err == nil || !strings.Contains(err.Error(), "is for molecules") {
 		t.Error(err)
+	}
+}
+
+// graphsOf returns the graphs of molecules.
+func graphsOf(t *testing.T, smiles []string) (graphs []*graph.Graph) {
+	t.Helper()
+	for _, text := range smiles {
+		m, err := molecule.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := m.Graph()
+		if err != nil {
+			t.Fatal(err)
+		}
+		graphs = append(graphs, g)
+	}
+	return graphs
+}
+
+// TestAnneal: the rate falls as torch.optim.lr_scheduler.CosineAnnealingLR's (T_max=4, eta_min=0), and once it
+// is 0 the parameters stay.
+func TestAnneal(t *testing.T) {
+	for step, want := range []float64{0.1, 0.08535533905932738, 0.05, 0.014644660940672627, 0, 0} {
+		nearly(t, fmt.Sprint("step ", step), annealed(0.1, step, 4), want, 1e-15)
+	}
+	s := Setup{
+		Backend: newFloat64(),
+		Regime:  Transfer,
+		Encoder: gnn.Architecture{Kind: gnn.KindChemGIN, Hidden: 8, Layers: 2},
+		Batch:   2,
+		SMILES:  strings.Fields("CCO CCN c1ccccc1 CC(=O)O"),
+		Options: Options{"anneal": 2},
+	}
+	s.Graphs = graphsOf(t, s.SMILES)
+	l, err := New("descriptors", s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := l.Model.Encoder.Parameters()[0]
+	var weights [][]float64 // after each epoch
+	_, err = train.Run(t.Context(), l, train.Options{Epochs: 3}, func(p train.Progress) error {
+		if p.Ended {
+			w := make([]float64, first.Value.Len())
+			s.Backend.Download(w, first.Value)
+			weights = append(weights, w)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.Equal(weights[0], weights[1]) {
+		t.Error("the second epoch, of a rate above 0, changes nothing")
+	}
+	if !slices.Equal(weights[1], weights[2]) {
+		t.Error("the third epoch, of rate 0, changes the weights")
 	}
 }
