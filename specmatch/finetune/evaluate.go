@@ -119,24 +119,49 @@ func (l *Learner) meanLoss(samples []int, outputs, y []float64, bounds []int8) f
 		}
 		return sum / n
 	}
-	for i, s := range outputs {
-		task := i % h.Outputs
-		w := l.weight(task, y[i]) * l.data.weight(samples[i/h.Outputs])
-		switch {
-		case w == 0:
+	for i := range outputs {
+		loss, w := l.targetLoss(i, samples, outputs, y, bounds)
+		if w == 0 {
 			continue
-		case h.Kind == model.Binary:
-			sum += w * (max(s, 0) + math.Log1p(math.Exp(-math.Abs(s))) - y[i]*s)
-		default:
-			d := s - h.Standardise(task, y[i])
-			if bounds != nil && d*float64(bounds[i]) > 0 { // beyond a bound
-				d = 0
-			}
-			sum += w * l.losses[task].value(d)
 		}
+		sum += w * loss
 		n += w
 	}
 	return sum / n
+}
+
+// taskLosses returns the sums of the weighted losses of each task, and the numbers of its labels.
+func (l *Learner) taskLosses(samples []int, outputs, y []float64, bounds []int8) (losses, labels []float64) {
+	tasks := l.m.Card.Head.Outputs
+	losses = make([]float64, tasks)
+	labels = make([]float64, tasks)
+	for i := range outputs {
+		loss, w := l.targetLoss(i, samples, outputs, y, bounds)
+		if w != 0 {
+			losses[i%tasks] += w * loss
+			labels[i%tasks]++
+		}
+	}
+	return losses, labels
+}
+
+// targetLoss returns the loss of output i, of tasks, and the weight of the target; 0 if that is missing.
+func (l *Learner) targetLoss(i int, samples []int, outputs, y []float64, bounds []int8) (loss, weight float64) {
+	h := l.m.Card.Head
+	task := i % h.Outputs
+	weight = l.weight(task, y[i]) * l.data.weight(samples[i/h.Outputs])
+	s := outputs[i]
+	switch {
+	case weight == 0:
+		return 0, 0
+	case h.Kind == model.Binary:
+		return max(s, 0) + math.Log1p(math.Exp(-math.Abs(s))) - y[i]*s, weight
+	}
+	d := s - h.Standardise(task, y[i])
+	if bounds != nil && d*float64(bounds[i]) > 0 { // beyond a bound
+		d = 0
+	}
+	return l.losses[task].value(d), weight
 }
 
 // accuracy returns in per cent how often the class of the target has the largest output [n×classes].

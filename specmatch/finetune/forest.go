@@ -117,7 +117,7 @@ func (x *Examples) Forest(
 		}
 	}
 	outputs := f.Outputs(h, x.graphs(s.Test))
-	p.values = h.Mix(1, outputs, outputs)
+	p.values = h.Mix([]float64{1}, outputs, outputs)
 	switch h.Kind {
 	case model.Regression:
 		h.InUnits(p.values)

@@ -29,6 +29,8 @@ const (
 // set is small, and the network's epoch was chosen on it, too. The share of the forest in a mixture with both
 // is chosen in the same way, and moved halfway to a third.
 //
+// Several tasks have a share each, by [Learner.chooseShares].
+//
 // Without a network, the linear model has its whole share, and that of the forest is moved halfway to a half.
 func (l *Learner) mix(ctx context.Context) (err error) {
 	defer backend.Recover(&err)
@@ -55,23 +57,39 @@ func (l *Learner) mix(ctx context.Context) (err error) {
 		}
 		t.Reset()
 	}
-	share := 1.0
+	l.m.Card.Shares = nil // of a former fit
+	var shares model.TaskShares
 	others := 1.0 // members of the mixture but the forest
 	if x.Linear != nil {
+		share := 1.0
 		if !l.withoutNetwork {
-			share = l.chooseShare(mixed, linear, y, bounds, 1./2)
+			share, shares.Linear = l.chooseShares(mixed, linear, y, bounds, 1./2)
 			others = 2
 		}
 		l.be.Fill(x.Linear.Share.Value, share)
-		mixed = h.Mix(share, mixed, linear)
+		mixed = h.Mix(eachOr(shares.Linear, share), mixed, linear)
 	}
 	f, err := l.fitForest(ctx)
-	if f == nil || err != nil {
+	if err != nil {
 		return err
 	}
-	f.Share = l.chooseShare(mixed, f.Outputs(h, pick(l.data.Graphs, l.data.Valid)), y, bounds, 1/(others+1))
-	l.m.Card.Forest = f
+	if f != nil {
+		outputs := f.Outputs(h, pick(l.data.Graphs, l.data.Valid))
+		f.Share, shares.Forest = l.chooseShares(mixed, outputs, y, bounds, 1/(others+1))
+		l.m.Card.Forest = f
+	}
+	if shares.Linear != nil || shares.Forest != nil {
+		l.m.Card.Shares = &shares
+	}
 	return nil
+}
+
+// eachOr returns the shares of tasks or, without any, the common one.
+func eachOr(each []float64, common float64) []float64 {
+	if each == nil {
+		return []float64{common}
+	}
+	return each
 }
 
 // removeNetwork sets the weights between the inputs and the outputs of the network to 0, which a file packs well.
@@ -87,20 +105,58 @@ func (l *Learner) removeNetwork() (err error) {
 	return nil
 }
 
-// chooseShare returns the share of a member with these outputs in the mixture with others: halfway from the
-// one with the least loss on the validation set to what it is without a reason.
-func (l *Learner) chooseShare(mixture, member, y []float64, bounds []int8, equal float64) float64 {
+// knownLabels is how many labels of a task say as much about its share as what is known without them. A share that
+// is chosen by n labels has a standard error of about σ/(d·√n): σ is the deviation of the errors, and d that of the
+// difference between two members, which is some half of σ. Before, each share from 0 to 1 is as likely, with the
+// variance 1/12. That is (2/√n)² for 48 labels.
+const knownLabels = 48
+
+// candidate is the share with the least loss so far.
+type candidate struct{ share, loss float64 }
+
+// offer takes the share if its loss is less.
+func (c *candidate) offer(share, loss float64) {
+	if loss < c.loss {
+		c.share = share
+		c.loss = loss
+	}
+}
+
+// chooseShares returns the share of a member with these outputs in the mixture with others: halfway from the one
+// with the least loss on the validation set to what it is without a reason.
+//
+// each has a share for each of several tasks, chosen in the same way by the n labels of the task alone, and then
+// moved to the common one by the factor n/(n+48), see [knownLabels]: a task with few labels has nearly the common
+// share. It is nil for one task.
+func (l *Learner) chooseShares(
+	mixture, member, y []float64, bounds []int8, equal float64,
+) (common float64, each []float64) {
 	h := *l.m.Card.Head
-	best := equal
-	least := math.Inf(1)
+	best := candidate{equal, math.Inf(1)}
+	tasks := slices.Repeat([]candidate{best}, taskCount(h))
+	var labels []float64 // of the tasks
 	for k := range 11 {
 		share := float64(k) / 10
-		if loss := l.meanLoss(l.data.Valid, h.Mix(share, mixture, member), y, bounds); loss < least {
-			best = share
-			least = loss
+		mixed := h.Mix([]float64{share}, mixture, member)
+		best.offer(share, l.meanLoss(l.data.Valid, mixed, y, bounds))
+		if len(tasks) == 1 {
+			continue
+		}
+		var losses []float64
+		losses, labels = l.taskLosses(l.data.Valid, mixed, y, bounds)
+		for task, loss := range losses {
+			tasks[task].offer(share, loss)
 		}
 	}
-	return (best + equal) / 2
+	common = (best.share + equal) / 2
+	if len(tasks) == 1 {
+		return common, nil
+	}
+	for task, c := range tasks {
+		own := (c.share + equal) / 2
+		each = append(each, common+(own-common)*labels[task]/(labels[task]+knownLabels))
+	}
+	return common, each
 }
 
 // fitLinear fits the linear model to the training set, and chooses its strength by the validation targets.
@@ -133,7 +189,7 @@ func (l *Learner) fitLinear(ctx context.Context, validY []float64, validBounds [
 				p[i] = max(-maxLogit, min(maxLogit, logit)) + shift[i%h.Outputs]
 			}
 		}
-		return -l.meanLoss(l.data.Valid, h.Mix(1, p, p), validY, validBounds)
+		return -l.meanLoss(l.data.Valid, h.Mix([]float64{1}, p, p), validY, validBounds)
 	}
 	fit, err := probe.Choose(ctx, d, rows[:len(trained)], rows[len(trained):], score)
 	if err != nil {

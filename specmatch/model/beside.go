@@ -5,8 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
@@ -44,7 +42,7 @@ type Beside struct {
 type Linear struct {
 	W     *nn.Buffer // [Size×Outputs]
 	B     *nn.Buffer // [1×Outputs]
-	Share *nn.Buffer // [1×1], from 0 to 1
+	Share *nn.Buffer // [1×1], from 0 to 1, of all tasks that have none in [Card.Shares]
 }
 
 const (
@@ -215,66 +213,9 @@ func (x *Beside) numbers(t *autodiff.Tape, graphs []*graph.Graph) *autodiff.Var 
 	return t.Matrix(len(graphs), x.Mean.Value.Cols, x.Standardise(graphs))
 }
 
-// share returns the share of the linear model in the predictions.
-func (x *Beside) share() float64 {
-	var share [1]float64
-	if x != nil && x.Linear != nil {
-		x.Hidden.W.Backend().Download(share[:], x.Linear.Share.Value)
-	}
-	return share[0]
-}
-
 // Forward returns z·W + b [n×Outputs]: standardised numbers, the log-odds of 1, or of each class
 // against the others.
 func (l *Linear) Forward(z *autodiff.Var) *autodiff.Var {
 	t := z.Tape()
 	return z.MatMul(t.Const(l.W.Value)).AddRow(t.Const(l.B.Value))
-}
-
-// Mix returns the outputs of the mixture p = (1-share)·p₁ + share·p₂, where p₁ are the predictions
-// of a network with the outputs s, and p₂ those of a linear model or a forest with the outputs linear, both
-// [n×Outputs]. Predictions are numbers or probabilities; those of the second model's classes are
-// divided by their sum. The outputs of the mixture are numbers, log-odds or logarithms of
-// probabilities.
-func (h Head) Mix(share float64, s, linear []float64) []float64 {
-	mixed := make([]float64, len(s))
-	logNetwork := math.Log1p(-share)
-	logLinear := math.Log(share)
-	switch h.Kind {
-	case Regression:
-		for i := range s {
-			mixed[i] = (1-share)*s[i] + share*linear[i]
-		}
-	case Binary:
-		for i := range s {
-			logOne := logSum(logNetwork+logSigmoid(s[i]), logLinear+logSigmoid(linear[i]))
-			logZero := logSum(logNetwork+logSigmoid(-s[i]), logLinear+logSigmoid(-linear[i]))
-			mixed[i] = logOne - logZero
-		}
-	default:
-		for start := 0; start < len(s); start += h.Outputs {
-			row := s[start : start+h.Outputs]
-			// of the linear model's probabilities, before they are divided
-			logs := make([]float64, h.Outputs)
-			for c, v := range linear[start : start+h.Outputs] {
-				logs[c] = logSigmoid(v)
-			}
-			rowSum := floats.LogSumExp(row)
-			logsSum := floats.LogSumExp(logs)
-			for c := range row {
-				mixed[start+c] = logSum(logNetwork+row[c]-rowSum, logLinear+logs[c]-logsSum)
-			}
-		}
-	}
-	return mixed
-}
-
-// logSigmoid returns ln σ(x).
-func logSigmoid(x float64) float64 {
-	return min(x, 0) - math.Log1p(math.Exp(-math.Abs(x)))
-}
-
-// logSum returns ln(e^x + e^y).
-func logSum(x, y float64) float64 {
-	return max(x, y) + math.Log1p(math.Exp(-math.Abs(x-y)))
 }

@@ -34,6 +34,9 @@ type Card struct {
 	Beside *Numbers `json:"beside,omitempty"`
 	// Forest takes part in the predictions; nil for none.
 	Forest *Forest `json:"forest,omitempty"`
+	// Shares are those of the linear model and of the forest for each of several tasks; nil if all tasks have the
+	// same.
+	Shares *TaskShares `json:"shares,omitempty"`
 	// Calibration says how far predictions can be trusted; nil if that is unknown.
 	Calibration *Calibration `json:"calibration,omitempty"`
 	// Domain holds the training molecules; nil for graphs, or if they are not to be in the file.
@@ -116,6 +119,11 @@ func (c *Card) check() error {
 	}
 	if c.Forest != nil {
 		if err := c.Forest.check(*c.Head, c.Beside); err != nil {
+			return err
+		}
+	}
+	if c.Shares != nil {
+		if err := c.Shares.check(c); err != nil {
 			return err
 		}
 	}

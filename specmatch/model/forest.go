@@ -11,7 +11,8 @@ import (
 // Forest is a random forest of a graph's global numbers that takes part in the predictions. Package finetune
 // fits it.
 type Forest struct {
-	// Share is its share in the predictions, from 0 to 1; see [Head.Mix].
+	// Share is its share in the predictions, from 0 to 1, of all tasks that have none in [Card.Shares]; see
+	// [Head.Mix].
 	Share float64 `json:"share"`
 	// Columns are the ranges of Graph.Globals that it sees, from the first to before the last.
 	Columns [][2]int `json:"columns"`

@@ -185,9 +185,9 @@ func (m *Trained) outputs(
 		return nil, err
 	}
 	var forest []float64 // computed beside the engine
-	f := m.Card.Forest
-	if f != nil && f.Share > 0 {
-		forest = f.Outputs(*m.Card.Head, graphs)
+	forestShares := m.forestShares()
+	if !areAll(forestShares, 0) {
+		forest = m.Card.Forest.Outputs(*m.Card.Head, graphs)
 	}
 	if m.Turn != nil {
 		m.Turn.Lock()
@@ -195,9 +195,9 @@ func (m *Trained) outputs(
 	}
 	t := autodiff.NewInference(m.Head.W.Backend())
 	defer t.Reset()
-	share := m.Beside.share()
+	shares := m.linearShares()
 	var s, z *autodiff.Var
-	if share == 1 && m.isSilent() {
+	if areAll(shares, 1) && m.isSilent() {
 		s = t.Matrix(len(graphs), m.Card.Head.Outputs, make([]float64, len(graphs)*m.Card.Head.Outputs))
 		z = m.Beside.numbers(t, graphs)
 	} else {
@@ -205,12 +205,12 @@ func (m *Trained) outputs(
 		h, z = m.Beside.Forward(t.Matrix(len(graphs), m.Width(), embeddings), graphs, nn.Eval)
 		s = m.Head.Forward(h)
 	}
-	if share > 0 {
-		mixed := m.Card.Head.Mix(share, s.Data(), m.Beside.Linear.Forward(z).Data())
+	if !areAll(shares, 0) {
+		mixed := m.Card.Head.Mix(shares, s.Data(), m.Beside.Linear.Forward(z).Data())
 		s = t.Matrix(len(graphs), m.Card.Head.Outputs, mixed)
 	}
 	if forest != nil {
-		mixed := m.Card.Head.Mix(f.Share, s.Data(), forest)
+		mixed := m.Card.Head.Mix(forestShares, s.Data(), forest)
 		s = t.Matrix(len(graphs), m.Card.Head.Outputs, mixed)
 	}
 	return activation(s).Data(), nil

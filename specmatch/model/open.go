@@ -333,6 +333,7 @@ func (m *Trained) WithReadout(r gnn.Readout) (*Trained, error) {
 	bare.Card.Head = nil
 	bare.Card.Beside = nil
 	bare.Card.Forest = nil
+	bare.Card.Shares = nil
 	bare.Card.Calibration = nil
 	bare.Card.Domain = nil
 	return bare, err
@@ -449,6 +450,7 @@ func (m *Trained) LoadWeights(path string) (err error) {
 		return fmt.Errorf("specmatch: load %s: %w", path, err)
 	}
 	m.Card.Forest = nil // of the former fit
+	m.Card.Shares = nil
 	m.Card.Calibration = nil
 	m.Card.Domain = nil
 	return nil
