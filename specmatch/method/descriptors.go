@@ -56,7 +56,8 @@ var morgan = setting.New(
 
 var anneal = setting.New(
 	"anneal",
-	"`number` of epochs in which the learning rate falls to 0 along half a cosine, usually that of -epochs; 0: it stays",
+	"`number` of epochs in which the learning rate falls to 0 along half a cosine, usually that of "+
+		"-epochs; 0: it stays",
 	setting.Int(0),
 	0,
 )

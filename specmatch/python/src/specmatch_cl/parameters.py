@@ -21,6 +21,7 @@ FLAGS: dict[str, tuple[str, ...]] = {
     ),
     "train": (
         "adjacency",
+        "anneal",
         "atoms",
         "backend",
         "batch",
@@ -123,6 +124,7 @@ class Embedder:
         random_state: Seed = None,
         verbose: bool = False,
         adjacency: str | None = None,
+        anneal: int | None = None,
         atoms: str | None = None,
         backend: str | None = None,
         batch: int | None = None,
@@ -193,6 +195,9 @@ class Embedder:
         adjacency : str, default "sigmoid"
             Edge weights of the batch's similarity graph: sigmoid; spread (sigmoid with κ in units of the
             similarities' standard deviation); hard; ste (hard, with the gradient of sigmoid).
+        anneal : int, default 0
+            Number of epochs in which the learning rate falls to 0 along half a cosine, usually that of
+            -epochs; 0: it stays.
         atoms : str, default "hu"
             Atom and bond features of a new encoder for molecules: hu or rich.
         backend : str, default "cpu"
@@ -316,6 +321,7 @@ class Embedder:
         self.random_state = random_state
         self.verbose = verbose
         self.adjacency = adjacency
+        self.anneal = anneal
         self.atoms = atoms
         self.backend = backend
         self.batch = batch
