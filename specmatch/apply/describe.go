@@ -51,17 +51,7 @@ func Describe(c model.Card) string {
 	if c.SelfLoops {
 		line("", "graphs are seen with self-loops")
 	}
-	if h := c.Head; h != nil {
-		line("predicts", "%s: %s", h.Kind, strings.Join(h.Columns(), ", "))
-		if c.Beside != nil {
-			line("", "from the encoder's vector and %s", strings.Join(c.Beside.Features, ", "))
-			if c.Beside.Linear {
-				line("", "mixed with a linear model of these")
-			}
-		}
-	} else {
-		line("predicts", "nothing: it embeds")
-	}
+	describePredictions(c, line)
 	p := c.Provenance
 	for _, d := range p.Data {
 		line("trained on", "%s %s", d.Name, d.SHA256)
@@ -74,6 +64,39 @@ func Describe(c model.Card) string {
 	}
 	line("software", "%s", p.Software)
 	return b.String()
+}
+
+// describePredictions adds the lines on what a model predicts.
+func describePredictions(c model.Card, line func(name, format string, args ...any)) {
+	h := c.Head
+	if h == nil {
+		line("predicts", "nothing: it embeds")
+		return
+	}
+	line("predicts", "%s: %s", h.Kind, strings.Join(h.Columns(), ", "))
+	if c.Beside == nil {
+		return
+	}
+	line("", "from the encoder's vector and %s", strings.Join(c.Beside.Features, ", "))
+	if c.Beside.Linear {
+		line("", "mixed with a linear model of these")
+	}
+	if s := c.Shares; s != nil {
+		line("", "share of the linear model: %s", describeShares(h.Columns(), s.Linear))
+		line("", "share of the forest: %s", describeShares(h.Columns(), s.Forest))
+	}
+}
+
+// describeShares names the share of each task.
+func describeShares(tasks []string, shares []float64) string {
+	if len(shares) == 0 {
+		return "the same for all"
+	}
+	var parts []string
+	for k, share := range shares {
+		parts = append(parts, fmt.Sprintf("%s %.2f", tasks[k], share))
+	}
+	return strings.Join(parts, ", ")
 }
 
 func describeColumns(c graph.Columns) string {

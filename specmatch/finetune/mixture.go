@@ -153,8 +153,8 @@ func (l *Learner) chooseShares(
 		return common, nil
 	}
 	for task, c := range tasks {
-		own := (c.share + equal) / 2
-		each = append(each, common+(own-common)*labels[task]/(labels[task]+knownLabels))
+		share := (c.share + equal) / 2
+		each = append(each, common+(share-common)*labels[task]/(labels[task]+knownLabels))
 	}
 	return common, each
 }

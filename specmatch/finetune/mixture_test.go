@@ -1,6 +1,7 @@
 package finetune_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ func besides(t *testing.T, head model.Head, d finetune.Data, o finetune.Options,
 		g.Globals = v(i)
 	}
 	m := model.NewPredictorBeside(e, head, &model.Numbers{Features: []string{"v"}, Size: len(v(0)), Hidden: 4, Linear: true}, 0.5, rng)
-	o.Batch, o.Rate, o.Seed = 40, 1e-4, 4
+	o.Batch, o.Rate, o.Seed = 40, cmp.Or(o.Rate, 1e-4), 4
 	l, err := finetune.New(m, d, o)
 	if err != nil {
 		t.Fatal(err)
@@ -43,14 +44,15 @@ func besides(t *testing.T, head model.Head, d finetune.Data, o finetune.Options,
 	return m, l
 }
 
-// predict predicts for all graphs, with another share of the linear model unless it is negative, and returns the share
-// that there was.
+// predict predicts for all graphs, with another share of the linear model unless it is negative, and returns the
+// common share that there was.
 func predict(t *testing.T, m *model.Trained, graphs []*graph.Graph, share float64) (y []float64, was float64) {
 	t.Helper()
 	be, of := m.Head.W.Backend(), make([]float64, 1)
 	be.Download(of, m.Beside.Linear.Share.Value)
 	if share >= 0 {
 		be.Fill(m.Beside.Linear.Share.Value, share)
+		m.Card.Shares = nil
 	}
 	y, err := m.Predict(t.Context(), graphs)
 	if err != nil {
@@ -165,6 +167,95 @@ func TestMixtureBalanced(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestTaskShares: of two tasks, one is linear in the numbers and the other is seen by the network alone. The first has
+// the larger share of the linear model, and predictions mix each task by its own. A task with few validation labels has
+// nearly the common share. A fit that was interrupted ends with the same bits, and so does its file.
+func TestTaskShares(t *testing.T) {
+	for _, kind := range []model.Kind{model.Regression, model.Binary} {
+		rng := rand.New(rand.NewPCG(5, 6))
+		head, d := problem(kind)
+		numbers := make([]float32, len(d.Graphs))
+		for i := range d.Graphs {
+			numbers[i] = float32(rng.NormFloat64())
+			d.Y[2*i] = float64(numbers[i])
+			d.Y[2*i+1] = carbons(d.Graphs[i])
+			if kind == model.Binary {
+				d.Y[2*i] = math.Round(0.5 + 0.5*math.Copysign(1, d.Y[2*i]))
+				d.Y[2*i+1] = math.Round(d.Y[2*i+1])
+			}
+		}
+		of := func(i int) []float32 { return numbers[i : i+1] }
+		options := finetune.Options{Patience: 12, Rate: 0.01}
+		course := func(d finetune.Data, stop int) (*model.Trained, []float64) {
+			o := train.Options{Epochs: 12, Checkpoint: filepath.Join(t.TempDir(), "c")}
+			if stop > 0 {
+				ctx, cancel := context.WithCancel(t.Context())
+				_, l := besides(t, head, d, options, of)
+				if _, err := fit(ctx, &interrupted{l, stop, cancel}, o); !errors.Is(err, context.Canceled) {
+					t.Fatal(err)
+				}
+			}
+			m, l := besides(t, head, d, options, of)
+			if _, err := l.Fit(t.Context(), o, nil); err != nil {
+				t.Fatal(err)
+			}
+			y, err := m.Predict(t.Context(), d.Graphs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return m, y
+		}
+
+		m, y := course(d, 0)
+		shares := m.Card.Shares.Linear
+		if len(shares) != 2 || shares[0] < shares[1]+0.1 {
+			t.Fatalf("%s: shares %v of a task that is linear and one that is not", kind, shares)
+		}
+		path := filepath.Join(t.TempDir(), "m.safetensors")
+		if err := m.Save(path); err != nil {
+			t.Fatal(err)
+		}
+		opened, err := model.Open(path, m.Head.W.Backend())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := opened.Predict(t.Context(), d.Graphs); err != nil || !slices.Equal(again, y) {
+			t.Errorf("%s: the opened model predicts something else, %v", kind, err)
+		}
+		if _, again := course(d, 17); !slices.Equal(again, y) {
+			t.Errorf("%s, interrupted: other bits", kind)
+		}
+		for task, share := range shares {
+			alone, common := predict(t, opened, d.Graphs, share)
+			for i := task; i < len(y); i += 2 {
+				if math.Abs(alone[i]-y[i]) > 1e-5 {
+					t.Fatalf("%s, task %d: %v, by its share alone %v", kind, task, y[i], alone[i])
+				}
+			}
+			if task == 0 && !(shares[1] <= common && common <= shares[0]) {
+				t.Errorf("%s: the common share %v is not between %v", kind, common, shares)
+			}
+		}
+
+		rare := d
+		rare.Y = slices.Clone(d.Y)
+		for _, i := range d.Valid[2:] {
+			rare.Y[2*i+1] = math.NaN()
+		}
+		m, _ = course(rare, 0)
+		shares = m.Card.Shares.Linear
+		_, common := predict(t, m, d.Graphs, -1)
+		if math.Abs(shares[1]-common) > 0.5*2/50+1e-9 {
+			t.Errorf("%s: shares %v and in common %v, where the second task has two labels", kind, shares, common)
+		}
+	}
+	head, d := problem(model.Classes)
+	m, l := besides(t, head, d, finetune.Options{Patience: 1}, func(int) []float32 { return []float32{1} })
+	if _, err := l.Fit(t.Context(), train.Options{Epochs: 1}, nil); err != nil || m.Card.Shares != nil {
+		t.Errorf("classes have the shares %v, %v", m.Card.Shares, err)
 	}
 }
 

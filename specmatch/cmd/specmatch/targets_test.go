@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -61,5 +62,34 @@ func TestTargets(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", flags, err, want)
 		}
+	}
+}
+
+// TestTaskShares: a fit of several targets tells the shares of each, and its run, its zip and one of its models predict
+// with intervals and explanations.
+func TestTaskShares(t *testing.T) {
+	t.Chdir(t.TempDir())
+	table := "smiles,length,parity,split\n"
+	for n := range 48 {
+		part := []string{"train", "train", "valid", "test"}[n%4]
+		table += fmt.Sprintf("%s,%d.5,%d,%s\n", strings.Repeat("C", n/2+1)+strings.Repeat("O", n%2), n, 10*(n%2)+n%5, part)
+	}
+	write(t, "two.csv", table)
+	must(t, "finetune two.csv two -target length,parity -split split -seeds 1 -epochs 2 -hidden 8 -layers 2"+
+		" -features descriptors -forest 5 -target-scale plain")
+	card := must(t, "inspect -model two/model-0.safetensors")
+	for _, want := range []string{"share of the linear model: length 0.", "share of the forest: length 0.", ", parity 0."} {
+		if !strings.Contains(card, want) {
+			t.Errorf("the model does not tell the %q:\n%s", want, card)
+		}
+	}
+	must(t, "convert -in two -out two.zip")
+	files := map[string][]string{}
+	for name, source := range map[string]string{"run": "two", "zip": "two.zip", "file": "two/model-0.safetensors"} {
+		must(t, fmt.Sprintf("predict -model %s -in two.csv -out %s.csv -level 0.9 -explain %s.jsonl", source, name, name))
+		files[name] = []string{read(t, name+".csv"), read(t, name+".jsonl")}
+	}
+	if !slices.Equal(files["run"], files["zip"]) || !slices.Equal(files["run"], files["file"]) {
+		t.Error("the run, the zip and the file do not predict the same")
 	}
 }
