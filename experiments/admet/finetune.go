@@ -11,7 +11,6 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
-	"github.com/specmatch/specmatch/gnn/molecule"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch/finetune"
@@ -98,11 +97,11 @@ func (l *loadedSet) chooseFeatures(ctx context.Context, s dataset.Split) ([]stri
 	for _, set := range finetune.FeatureSets {
 		sets = append(sets, slices.DeleteFunc(slices.Clone(set), func(name string) bool { return name == learned }))
 	}
-	beside, vector, err := numbers(finetune.EveryFeature(sets)...)
+	beside, vectors, err := numbers(finetune.EveryFeature(sets)...)
 	if err != nil {
 		return nil, err
 	}
-	graphs, err := l.graphs(feature.Rich.Name, vector)
+	graphs, err := l.graphs(feature.Rich.Name, vectors)
 	if err != nil {
 		return nil, err
 	}
@@ -180,9 +179,9 @@ func (l *loadedSet) tune(
 		}
 	}
 	var beside *model.Numbers
-	var vector func(*molecule.Molecule) []float32
+	var vectors records.Vectors
 	if f.features != nil {
-		beside, vector, err = numbers(f.features...)
+		beside, vectors, err = numbers(f.features...)
 		if err != nil {
 			return nil, err
 		}
@@ -192,7 +191,7 @@ func (l *loadedSet) tune(
 			beside.Trees = r.Trees
 		}
 	}
-	graphs, err := l.graphs(a.Atoms, vector)
+	graphs, err := l.graphs(a.Atoms, vectors)
 	if err != nil {
 		return nil, err
 	}

@@ -248,20 +248,21 @@ var features = map[string]computation{
 // computed is a feature of package apply, by its word there.
 func computed(word string) computation {
 	return func(_ context.Context, l *loadedSet) ([]float32, int, error) {
-		n, vector, err := numbers(word)
+		n, vectors, err := numbers(word)
 		if err != nil {
 			return nil, 0, err
 		}
-		x := make([]float32, 0, len(l.molecules)*n.Size)
-		for _, m := range l.molecules {
-			x = append(x, vector(m)...)
+		rows := make([][]float32, len(l.molecules))
+		for i, m := range l.molecules {
+			rows[i] = vectors.Vector(m)
 		}
-		return x, n.Size, nil
+		vectors.Complete()
+		return slices.Concat(rows...), n.Size, nil
 	}
 }
 
 // numbers returns what features of package apply are, and how they are computed.
-func numbers(words ...string) (*model.Numbers, func(*molecule.Molecule) []float32, error) {
+func numbers(words ...string) (*model.Numbers, records.Vectors, error) {
 	parsed, err := apply.ParseFeatures(words)
 	if err != nil {
 		return nil, nil, err
@@ -273,10 +274,8 @@ func numbers(words ...string) (*model.Numbers, func(*molecule.Molecule) []float3
 	return n, vector(), nil
 }
 
-// graphs returns those of the molecules, with what vector computes of each beside it, unless that is nil.
-func (l *loadedSet) graphs(
-	atoms string, vector func(*molecule.Molecule) []float32,
-) (graphs []*graph.Graph, err error) {
+// graphs returns those of the molecules, with the vectors as their Globals, unless these are nil.
+func (l *loadedSet) graphs(atoms string, vectors records.Vectors) (graphs []*graph.Graph, err error) {
 	categories, err := feature.ByName(atoms)
 	if err != nil {
 		return nil, err
@@ -286,10 +285,13 @@ func (l *loadedSet) graphs(
 		if err != nil {
 			return nil, err
 		}
-		if vector != nil {
-			g.Globals = vector(m)
+		if vectors != nil {
+			g.Globals = vectors.Vector(m)
 		}
 		graphs = append(graphs, g)
+	}
+	if vectors != nil {
+		vectors.Complete()
 	}
 	return graphs, nil
 }

@@ -49,8 +49,8 @@ type Explainer struct {
 	// For molecules:
 	categories *feature.Set
 	parser     molecule.Parser
-	writer     molecule.Parser                    // of SMILES of what parser holds
-	vector     func(*molecule.Molecule) []float32 // nil without features
+	writer     molecule.Parser // of SMILES of what parser holds
+	vectors    records.Vectors // nil without features
 }
 
 // NewExplainer returns an explainer of some models with a head.
@@ -68,7 +68,7 @@ func NewExplainer(models ...*model.Trained) (*Explainer, error) {
 	e := new(Explainer)
 	e.categories, err = feature.ByName(reads.Atoms)
 	if reads.Vector != nil {
-		e.vector = reads.Vector()
+		e.vectors = reads.Vector()
 	}
 	for _, m := range models {
 		e.models = append(e.models, withCache(m, len(models)))
@@ -103,7 +103,7 @@ func (e *Explainer) Explain(
 			removals[v] = append(removals[v], model.Removal{Before: before, After: after})
 		}
 	}
-	return model.Explain(ctx, e.models, g, removals)
+	return e.explain(ctx, g, removals)
 }
 
 // explainFragments explains the predictions for the graph of a molecule by its fragments: the rows of
@@ -116,6 +116,16 @@ func (e *Explainer) explainFragments(
 		if after := e.without(mol, atoms...); after != nil {
 			removals[k] = []model.Removal{{After: after}}
 		}
+	}
+	return e.explain(ctx, g, removals)
+}
+
+// explain is [model.Explain], after the vectors of what is left are complete.
+func (e *Explainer) explain(
+	ctx context.Context, g *graph.Graph, removals [][]model.Removal,
+) (model.Contributions, error) {
+	if e.vectors != nil {
+		e.vectors.Complete()
 	}
 	return model.Explain(ctx, e.models, g, removals)
 }
@@ -158,8 +168,8 @@ func (e *Explainer) without(mol *molecule.Molecule, atoms ...int) *graph.Graph {
 	if err != nil {
 		return nil
 	}
-	if e.vector != nil {
-		g.Globals = e.vector(part)
+	if e.vectors != nil {
+		g.Globals = e.vectors.Vector(part)
 	}
 	return g
 }

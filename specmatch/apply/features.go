@@ -107,6 +107,14 @@ var frozenSum = sync.OnceValue(func() string {
 	return fmt.Sprintf("%x", sha256.Sum256(pretrained.Model))[:8]
 })
 
+// frozenColumns returns the names of the numbers of the model of package pretrained.
+var frozenColumns = sync.OnceValue(func() (names []string) {
+	for _, name := range openFrozen().Card.Encoder.Columns() {
+		names = append(names, frozen+"_"+name)
+	}
+	return slices.Clip(names)
+})
+
 // String returns the name that [ParseFeature] parses.
 func (f Feature) String() string {
 	switch {
@@ -133,10 +141,7 @@ func (f Feature) columns(m *model.Trained) (names []string) {
 	case encoder:
 		return m.Card.Encoder.Columns()
 	case frozen:
-		for _, name := range openFrozen().Card.Encoder.Columns() {
-			names = append(names, frozen+"_"+name)
-		}
-		return names
+		return frozenColumns()
 	case descriptors:
 		return descriptor.Names()
 	case rdkit:
@@ -183,9 +188,7 @@ func Features(m *model.Trained, features ...Feature) (Model, error) {
 	if rows.width == 0 {
 		return rows, errors.New("there are no features")
 	}
-	rows.Reads.Vector = func() func(*molecule.Molecule) []float32 {
-		return vector(features, rows.width)
-	}
+	rows.Reads.Vector = func() records.Vectors { return newVectors(features, rows.width) }
 	rows, err := newModel(rows, m)
 	if err == nil && rows.Reads.Content != records.Molecules {
 		err = fmt.Errorf("features %s are of molecules, and the model reads %s",
@@ -196,7 +199,7 @@ func Features(m *model.Trained, features ...Feature) (Model, error) {
 
 // Numbers describes these features as input of a head, without the width of its layer, and returns
 // records.Options.Vector, which computes them. The encoder is not one of them.
-func Numbers(features []Feature) (*model.Numbers, func() func(*molecule.Molecule) []float32, error) {
+func Numbers(features []Feature) (*model.Numbers, func() records.Vectors, error) {
 	n := new(model.Numbers)
 	for i, f := range features {
 		if f == Encoder || slices.Contains(features[:i], f) {
@@ -208,9 +211,7 @@ func Numbers(features []Feature) (*model.Numbers, func() func(*molecule.Molecule
 		n.Features = append(n.Features, f.String())
 		n.Size += len(f.columns(nil))
 	}
-	return n, func() func(*molecule.Molecule) []float32 {
-		return vector(features, n.Size)
-	}, nil
+	return n, func() records.Vectors { return newVectors(features, n.Size) }, nil
 }
 
 // ParseFeatures parses several names by [ParseFeature].
@@ -225,59 +226,96 @@ func ParseFeatures(names []string) (features []Feature, err error) {
 	return features, nil
 }
 
-// vector returns a function that computes the features of a molecule, without the encoder's,
-// [width]. It is for one goroutine.
-func vector(features []Feature, width int) func(m *molecule.Molecule) []float32 {
-	var calculator descriptor.Calculator
-	var whole descriptor.RDKit
-	var crippenModel descriptor.Crippen
-	values := make([]float64, len(descriptor.Names()))
-	wholeValues := make([]float64, len(descriptor.RDKitNames()))
-	generators := make([]fingerprint.Morgan, len(features))
-	var encoder *model.Trained
+// vectors computes the features of molecules, without those of a model. It implements [records.Vectors].
+type vectors struct {
+	features []Feature
+	width    int
+
+	calculator  descriptor.Calculator
+	whole       descriptor.RDKit
+	crippen     descriptor.Crippen
+	values      []float64            // of calculator
+	wholeValues []float64            // of whole
+	generators  []fingerprint.Morgan // for each feature
+
+	encoder    *model.Trained // of package pretrained; nil if no feature is its vector
+	graphs     []*graph.Graph // that it has yet to embed
+	places     [][]float32    // of their embeddings
+	embeddings []float32
+}
+
+// newVectors returns what computes features, [width] numbers of a molecule.
+func newVectors(features []Feature, width int) *vectors {
+	v := &vectors{
+		features:    features,
+		width:       width,
+		values:      make([]float64, len(descriptor.Names())),
+		wholeValues: make([]float64, len(descriptor.RDKitNames())),
+		generators:  make([]fingerprint.Morgan, len(features)),
+	}
 	if slices.Contains(features, Feature{kind: frozen}) {
 		// with a cache, the bits do not depend on other molecules
-		encoder = openFrozen().Remembering(cacheSize() / 8)
+		v.encoder = openFrozen().Remembering(cacheSize() / 8)
 	}
-	return func(m *molecule.Molecule) []float32 {
-		vector := make([]float32, width)
-		free := vector // the part that is not yet filled
-		for i, f := range features {
-			switch f.kind {
-			case descriptors:
-				calculator.Compute(values, m)
-				for k, v := range values {
-					free[k] = float32(v)
-				}
-				free = free[len(values):]
-			case rdkit:
-				whole.Compute(wholeValues, m)
-				for k, v := range wholeValues { // the information content exceeds float32
-					free[k] = float32(max(-math.MaxFloat32, min(math.MaxFloat32, v)))
-				}
-				free = free[len(wholeValues):]
-			case crippen:
-				logP, refraction := crippenModel.Compute(m)
-				free[0], free[1] = float32(logP), float32(refraction)
-				free = free[2:]
-			case frozen:
-				width := encoder.Width()
-				if g, err := m.GraphOf(feature.Rich); err == nil { // without a graph, they stay 0
-					h, err := encoder.Embed(context.Background(), []*graph.Graph{g})
-					if err != nil {
-						panic(err)
-					}
-					for k, v := range h {
-						free[k] = float32(v)
-					}
-				}
-				free = free[width:]
-			case morgan, bits:
-				generators[i].Radius = f.radius
-				generators[i].Fold(free[:f.size], m, f.kind == bits)
-				free = free[f.size:]
+	return v
+}
+
+// Vector implements [records.Vectors].
+func (v *vectors) Vector(m *molecule.Molecule) []float32 {
+	vector := make([]float32, v.width)
+	free := vector // the part that is not yet filled
+	for i, f := range v.features {
+		switch f.kind {
+		case descriptors:
+			v.calculator.Compute(v.values, m)
+			for k, x := range v.values {
+				free[k] = float32(x)
 			}
+			free = free[len(v.values):]
+		case rdkit:
+			v.whole.Compute(v.wholeValues, m)
+			for k, x := range v.wholeValues { // the information content exceeds float32
+				free[k] = float32(max(-math.MaxFloat32, min(math.MaxFloat32, x)))
+			}
+			free = free[len(v.wholeValues):]
+		case crippen:
+			logP, refraction := v.crippen.Compute(m)
+			free[0], free[1] = float32(logP), float32(refraction)
+			free = free[2:]
+		case frozen:
+			width := v.encoder.Width()
+			if g, err := m.GraphOf(feature.Rich); err == nil { // without a graph, they stay 0
+				v.graphs = append(v.graphs, g)
+				v.places = append(v.places, free[:width])
+			}
+			free = free[width:]
+		case morgan, bits:
+			v.generators[i].Radius = f.radius
+			v.generators[i].Fold(free[:f.size], m, f.kind == bits)
+			free = free[f.size:]
 		}
-		return vector
 	}
+	return vector
+}
+
+// embedded is how many graphs are embedded at a time.
+const embedded = 128
+
+// Complete implements [records.Vectors].
+func (v *vectors) Complete() {
+	for first := 0; first < len(v.graphs); first += embedded {
+		graphs := v.graphs[first:min(first+embedded, len(v.graphs))]
+		width := v.encoder.Width()
+		v.embeddings = slices.Grow(v.embeddings[:0], len(graphs)*width)[:len(graphs)*width]
+		if err := v.encoder.Embed32(context.Background(), v.embeddings, graphs); err != nil {
+			panic(err) // as it reads graphs that it was made for
+		}
+		for i := range graphs {
+			copy(v.places[first+i], v.embeddings[i*width:])
+		}
+	}
+	clear(v.graphs)
+	clear(v.places)
+	v.graphs = v.graphs[:0]
+	v.places = v.places[:0]
 }

@@ -32,22 +32,38 @@ func Joined(models []Model, cards []model.Card) (Model, error) {
 	}
 	joined.Columns = files.Distinct("id", joined.Columns...)[1:]
 	joined.Rows = func(ctx context.Context, graphs []*graph.Graph) ([]float64, error) {
-		rows := make([]float64, len(graphs)*len(joined.Columns))
-		first := 0
-		for _, m := range models {
-			part, err := m.Rows(ctx, graphs)
-			if err != nil {
+		width := len(joined.Columns)
+		rows := make([]float64, len(graphs)*width)
+		for first := 0; first < len(graphs); first += joinedRows {
+			last := min(first+joinedRows, len(graphs))
+			if err := fillJoined(ctx, rows[first*width:last*width], models, graphs[first:last]); err != nil {
 				return nil, err
 			}
-			width := len(m.Columns)
-			for i := range graphs {
-				copy(rows[i*len(joined.Columns)+first:], part[i*width:(i+1)*width])
-			}
-			first += width
 		}
 		return rows, nil
 	}
 	return joined, nil
+}
+
+// joinedRows is how many rows are computed at a time, so that what the models share stays in the processor's cache.
+const joinedRows = 128
+
+// fillJoined computes the rows of all models.
+func fillJoined(ctx context.Context, rows []float64, models []Model, graphs []*graph.Graph) error {
+	width := len(rows) / len(graphs)
+	first := 0 // column of the model
+	for _, m := range models {
+		part, err := m.Rows(ctx, graphs)
+		if err != nil {
+			return err
+		}
+		own := len(m.Columns)
+		for i := range graphs {
+			copy(rows[i*width+first:], part[i*own:(i+1)*own])
+		}
+		first += own
+	}
+	return nil
 }
 
 // features returns the names of the features that the head of a model sees.

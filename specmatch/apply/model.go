@@ -12,7 +12,6 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
-	"github.com/specmatch/specmatch/gnn/molecule"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/train"
@@ -48,7 +47,7 @@ type Input struct {
 	Atoms    string
 	Standard feature.Standardisation
 	// Vector is as in [records.Options].
-	Vector func() func(*molecule.Molecule) []float32
+	Vector func() records.Vectors
 }
 
 // Options returns options for reading a file with all that the model needs. Molecules are

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu"
@@ -40,6 +41,8 @@ type predictor struct {
 	columns []column
 	trained map[string]*model.Trained // by the name of the column
 	indices map[string]*domain.Index  // of the training molecules that have been looked at
+	shared  *model.Shared             // by the models; nil for one
+	kept    keeper
 }
 
 // column describes a predicted property to the page.
@@ -52,6 +55,29 @@ type column struct {
 	First  int    `json:"first"`  // its place in Row.Values
 	Width  int    `json:"width"`  // of its values: the prediction, an interval or a set, and a distance
 	Domain bool   `json:"domain"` // whether training molecules can be shown
+}
+
+// keeper keeps what computes vectors, with its caches, from part to part of a file.
+type keeper struct {
+	vectors []records.Vectors // one for each goroutine that reads
+}
+
+// keep returns a function like open that first gives away what is there already.
+func (k *keeper) keep(open func() records.Vectors) func() records.Vectors {
+	if open == nil {
+		return nil
+	}
+	given := 0
+	var turn sync.Mutex
+	return func() records.Vectors {
+		turn.Lock()
+		defer turn.Unlock()
+		if given == len(k.vectors) {
+			k.vectors = append(k.vectors, open())
+		}
+		given++
+		return k.vectors[given-1]
+	}
 }
 
 // question names a model.
@@ -116,7 +142,7 @@ func newEngine() backend.Backend { return cpu.New(tensor.Float32) }
 
 // openShipped opens the predictors of the program.
 func (s *Session) openShipped() (*predictor, error) {
-	p := new(predictor)
+	p := &predictor{shared: new(model.Shared)}
 	be := newEngine()
 	var parts []apply.Model
 	var cards []model.Card
@@ -169,15 +195,16 @@ func openFile(data []byte) (*predictor, error) {
 // add adds the columns of a model, and returns its rows.
 func (p *predictor) add(m *model.Trained) (apply.Model, error) {
 	m = m.Remembering(cache)
+	sharing := m.Sharing(p.shared)
 	level := Level
 	isSure := m.Card.Calibration != nil
 	if isSure {
 		_, _, err := m.Card.Head.Sets(level, nil, m.Card.Calibration)
 		isSure = err == nil
 	}
-	rows, err := apply.Predictor(m)
+	rows, err := apply.Predictor(sharing)
 	if isSure {
-		rows, err = apply.Sure(level, true, m)
+		rows, err = apply.Sure(level, true, sharing)
 	}
 	if err != nil {
 		return rows, err
@@ -248,6 +275,7 @@ func (s *Session) predict(q task, _ []byte) (any, error) {
 	}
 	rows := []Row{}
 	job := apply.Job{Path: "part", Records: q.options(q.Text), Model: p.rows}
+	job.Model.Reads.Vector = p.kept.keep(p.rows.Reads.Vector)
 	width := len(p.rows.Columns)
 	err = job.Stream(context.Background(), func(b apply.Batch) error {
 		first := len(rows)

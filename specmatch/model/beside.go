@@ -164,15 +164,18 @@ func (x *Beside) Fit(graphs []*graph.Graph, samples []int, weights []float64) {
 }
 
 // Standardise returns z [n×Size] of n graphs.
-func (x *Beside) Standardise(graphs []*graph.Graph) []float64 {
+func (x *Beside) Standardise(graphs []*graph.Graph) []float64 { return x.standardise(graphs, nil) }
+
+// standardise is [Beside.Standardise] with the logarithms of the graphs' numbers; nil computes them.
+func (x *Beside) standardise(graphs []*graph.Graph, logs []sparseLogs) []float64 {
 	be := x.Hidden.W.Backend()
 	size := x.Mean.Value.Cols
 	mean := make([]float64, size)
 	scale := make([]float64, size)
 	be.Download(mean, x.Mean.Value)
 	be.Download(scale, x.Scale.Value)
-	standardise := func(k int, v float32) float64 {
-		place := (signedLog(v) - mean[k]) * scale[k]
+	standardise := func(k int, logarithm float64) float64 {
+		place := (logarithm - mean[k]) * scale[k]
 		if place > maxZ { // branches are faster than min and max in WebAssembly
 			return maxZ
 		}
@@ -189,9 +192,15 @@ func (x *Beside) Standardise(graphs []*graph.Graph) []float64 {
 	for i, g := range graphs {
 		row := z[i*size : (i+1)*size]
 		copy(row, ofZero)
+		if logs != nil {
+			for n, k := range logs[i].columns {
+				row[k] = standardise(int(k), logs[i].values[n])
+			}
+			continue
+		}
 		for k, v := range g.Globals {
 			if v != 0 {
-				row[k] = standardise(k, v)
+				row[k] = standardise(k, signedLog(v))
 			}
 		}
 	}

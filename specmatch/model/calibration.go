@@ -104,6 +104,9 @@ func (c *Calibration) Distances(h []float64) []float64 {
 			sum := 0.0
 			for k, v := range h[i*width : (i+1)*width] {
 				sum += (v - near[start+k]) * (v - near[start+k])
+				if sum >= least { // it only grows
+					break
+				}
 			}
 			least = min(least, sum)
 		}

@@ -55,34 +55,67 @@ func (f *Forest) check(h Head, n *Numbers) error {
 // Numbers returns the numbers of some graphs that the forest sees, row by row.
 func (f *Forest) Numbers(graphs []*graph.Graph) (numbers []float32) {
 	for _, g := range graphs {
-		for _, c := range f.Columns {
-			numbers = append(numbers, g.Globals[c[0]:c[1]]...)
-		}
+		numbers = f.appendNumbers(numbers, g)
 	}
 	return numbers
+}
+
+func (f *Forest) appendNumbers(numbers []float32, g *graph.Graph) []float32 {
+	for _, c := range f.Columns {
+		numbers = append(numbers, g.Globals[c[0]:c[1]]...)
+	}
+	return numbers
+}
+
+// isRange reports whether the columns follow each other.
+func (f *Forest) isRange() bool {
+	for i, c := range f.Columns {
+		if i > 0 && c[0] != f.Columns[i-1][1] {
+			return false
+		}
+	}
+	return len(f.Columns) > 0
 }
 
 // Outputs returns what the forest predicts for n graphs [n×Outputs], as [Head.Mix] takes it: standardised
 // numbers, or the log-odds of 1 or of each class against the others. One tree more is as good as said to vote
 // for each answer, so that log-odds are finite.
 func (f *Forest) Outputs(h Head, graphs []*graph.Graph) []float64 {
-	numbers := f.Numbers(graphs)
 	outputs := make([]float64, len(graphs)*h.Outputs)
+	var numbers []float32
+	isRange := f.isRange()
+	for i, g := range graphs {
+		if isRange {
+			numbers = g.Globals[f.Columns[0][0]:f.Columns[len(f.Columns)-1][1]]
+		} else {
+			numbers = f.appendNumbers(numbers[:0], g)
+		}
+		row := outputs[i*h.Outputs : (i+1)*h.Outputs]
+		first := 0 // output of the task
+		for _, task := range f.Tasks {
+			_, width := task.Size()
+			task.Add(row[first:first+width], numbers)
+			first += width
+		}
+		if h.Kind != Regression {
+			f.setLogOdds(row)
+		}
+	}
+	return outputs
+}
+
+// setLogOdds replaces the probabilities of a graph by log-odds.
+func (f *Forest) setLogOdds(row []float64) {
 	first := 0 // output of the task
 	for _, task := range f.Tasks {
 		_, width := task.Size()
 		trees := float64(task.Trees())
-		for i, v := range task.Predict(numbers) {
-			k := first + i%width
-			if h.Kind != Regression {
-				v = math.Log(v*trees+1) - math.Log((1-v)*trees+1)
-				if f.Shift != nil {
-					v += f.Shift[k]
-				}
+		for k := first; k < first+width; k++ {
+			row[k] = math.Log(row[k]*trees+1) - math.Log((1-row[k])*trees+1)
+			if f.Shift != nil {
+				row[k] += f.Shift[k]
 			}
-			outputs[i/width*h.Outputs+k] = v
 		}
 		first += width
 	}
-	return outputs
 }

@@ -199,7 +199,8 @@ func (m *Trained) outputs(
 	var s, z *autodiff.Var
 	if areAll(shares, 1) && m.isSilent() {
 		s = t.Matrix(len(graphs), m.Card.Head.Outputs, make([]float64, len(graphs)*m.Card.Head.Outputs))
-		z = m.Beside.numbers(t, graphs)
+		logs := m.Shared.logsOf(graphs)
+		z = t.Matrix(len(graphs), m.Card.Beside.Size, m.Beside.standardise(graphs, logs))
 	} else {
 		var h *autodiff.Var
 		h, z = m.Beside.Forward(t.Matrix(len(graphs), m.Width(), embeddings), graphs, nn.Eval)

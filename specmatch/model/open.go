@@ -37,6 +37,8 @@ type Trained struct {
 	// Memory, if set, is a cache of the encoder with its present weights, which speeds up embedding and
 	// predicting.
 	Memory *gnn.Environments
+	// Shared, if set, computes once what this and other models need of the same graphs.
+	Shared *Shared
 	// Turn, if set, is held while the model uses its engine, so that several goroutines can embed and
 	// predict at a time. Memory is not used then.
 	Turn sync.Locker

@@ -52,8 +52,8 @@ func (w *worker) molecule(rec *Record, m *molecule.Molecule, err error) (*graph.
 	if err != nil {
 		return nil, err
 	}
-	if w.vector != nil {
-		g.Globals = w.vector(m)
+	if w.vectors != nil {
+		g.Globals = w.vectors.Vector(m)
 	}
 	if w.o.Molecules {
 		rec.Molecule = m.Clone()

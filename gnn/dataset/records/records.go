@@ -118,9 +118,8 @@ type Options struct {
 	Scaffolds, Identities bool
 	// Molecules keeps the molecule of each record.
 	Molecules bool
-	// Vector, if set, returns for each goroutine the function that computes Graph.Globals of a
-	// molecule.
-	Vector func() func(*molecule.Molecule) []float32
+	// Vector, if set, returns for each goroutine what computes Graph.Globals of molecules.
+	Vector func() Vectors
 	// Hu2020 accepts the molecules that Hu et al. accept: valences as in RDKit 2022.09, and no
 	// wildcards.
 	Hu2020 bool
@@ -306,6 +305,15 @@ func Read(ctx context.Context, path string, o Options, emit func(*Record) error)
 	return err
 }
 
+// Vectors computes vectors of molecules on one goroutine. What is faster for many molecules together is computed by
+// Complete.
+type Vectors interface {
+	// Vector returns the vector of a molecule, whose numbers are valid after the next Complete.
+	Vector(m *molecule.Molecule) []float32
+	// Complete fills in the vectors since the last Complete.
+	Complete()
+}
+
 // reader reads one file. Its methods open the formats.
 type reader struct {
 	ctx  context.Context
@@ -415,6 +423,9 @@ func (r *reader) stream(next func() (*Record, error), emit func(*Record)) error 
 				for _, rec := range c.records {
 					w.finish(rec, r.file)
 				}
+				if w.vectors != nil {
+					w.vectors.Complete()
+				}
 				close(c.done)
 			}
 		})
@@ -462,8 +473,8 @@ type worker struct {
 	o      *Options
 	notes  *notes
 	parser molecule.Parser
-	vector func(*molecule.Molecule) []float32
-
+	// vectors is nil unless graphs get Globals.
+	vectors    Vectors
 	categories *feature.Set
 }
 
@@ -472,7 +483,7 @@ func (r *reader) newWorker() *worker {
 	w.parser.Release2022 = r.o.Hu2020
 	w.parser.Standard = r.o.Standard
 	if r.o.Vector != nil {
-		w.vector = r.o.Vector()
+		w.vectors = r.o.Vector()
 	}
 	return w
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
-	"github.com/specmatch/specmatch/gnn/molecule"
 	"github.com/specmatch/specmatch/specmatch/apply"
 	"github.com/specmatch/specmatch/specmatch/check"
 	"github.com/specmatch/specmatch/specmatch/cli"
@@ -476,7 +475,7 @@ func (x *tuning) picksFeatures() bool { return slices.Equal(x.Features, []string
 
 // beside returns the numbers that the head sees next to a molecule's vector, and the function that computes
 // them.
-func (x *tuning) beside() (*model.Numbers, func() func(*molecule.Molecule) []float32, error) {
+func (x *tuning) beside() (*model.Numbers, func() records.Vectors, error) {
 	names := x.Features
 	if x.picksFeatures() {
 		names = finetune.EveryFeature(finetune.FeatureSets)

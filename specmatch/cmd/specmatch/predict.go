@@ -186,8 +186,9 @@ func (x *prediction) joins() bool {
 func (x *prediction) joinedRows(models []*model.Trained) (apply.Model, error) {
 	var parts []apply.Model
 	var cards []model.Card
+	shared := new(model.Shared)
 	for _, m := range models {
-		part, err := apply.Sure(x.Level, x.Distance, m)
+		part, err := apply.Sure(x.Level, x.Distance, m.Sharing(shared))
 		if err == nil && x.Answers && m.Card.Head.Kind == model.Binary {
 			part, err = apply.Answers(part, m)
 		}

@@ -96,14 +96,18 @@ func (f *Forest) Predict(x []float32) []float64 {
 	n := len(x) / f.dim
 	y := make([]float64, n*f.outputs)
 	for i := range n {
-		row := x[i*f.dim : (i+1)*f.dim]
-		for t := range f.trees {
-			for k, v := range f.trees[t].leaf(row, f.outputs) {
-				y[i*f.outputs+k] += v / float64(len(f.trees))
-			}
-		}
+		f.Add(y[i*f.outputs:], x[i*f.dim:(i+1)*f.dim])
 	}
 	return y
+}
+
+// Add adds the predictions for a sample [dim] to y [outputs].
+func (f *Forest) Add(y []float64, sample []float32) {
+	for t := range f.trees {
+		for k, v := range f.trees[t].leaf(sample, f.outputs) {
+			y[k] += v / float64(len(f.trees))
+		}
+	}
 }
 
 // Trees returns the number of trees.

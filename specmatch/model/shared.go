@@ -1,0 +1,53 @@
+package model
+
+import (
+	"slices"
+
+	"github.com/specmatch/specmatch/gnn/graph"
+)
+
+// Shared keeps what several models compute of the same graphs, until it gets other ones. The heads of the models must
+// see the same numbers of a graph. It is for one goroutine.
+type Shared struct {
+	graphs []*graph.Graph
+	logs   []sparseLogs
+}
+
+// Sharing returns the model with what it shares with others; nil for nothing.
+func (m *Trained) Sharing(s *Shared) *Trained {
+	c := *m
+	c.Shared = s
+	return &c
+}
+
+// sparseLogs has v of [Beside] for the numbers of a graph that are not 0.
+type sparseLogs struct {
+	columns []int32
+	values  []float64
+}
+
+// logsOf returns v of some graphs. A nil Shared returns nil.
+func (s *Shared) logsOf(graphs []*graph.Graph) []sparseLogs {
+	if s == nil || len(graphs) == 0 {
+		return nil
+	}
+	if slices.Equal(graphs, s.graphs) {
+		return s.logs
+	}
+	for len(s.logs) < len(graphs) {
+		s.logs = append(s.logs, sparseLogs{})
+	}
+	s.graphs = append(s.graphs[:0], graphs...)
+	for i, g := range graphs {
+		logs := &s.logs[i]
+		logs.columns = logs.columns[:0]
+		logs.values = logs.values[:0]
+		for k, v := range g.Globals {
+			if v != 0 {
+				logs.columns = append(logs.columns, int32(k))
+				logs.values = append(logs.values, signedLog(v))
+			}
+		}
+	}
+	return s.logs
+}
