@@ -202,10 +202,10 @@ func (p *predictor) add(m *model.Trained) (apply.Model, error) {
 		_, _, err := m.Card.Head.Sets(level, nil, m.Card.Calibration)
 		isSure = err == nil
 	}
-	rows, err := apply.Predictor(sharing)
-	if isSure {
-		rows, err = apply.Sure(level, true, sharing)
+	if !isSure {
+		level = 0
 	}
+	rows, err := apply.Sure(level, isSure, sharing)
 	if err != nil {
 		return rows, err
 	}
