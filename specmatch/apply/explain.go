@@ -58,7 +58,7 @@ func NewExplainer(models ...*model.Trained) (*Explainer, error) {
 	if len(models) == 0 || models[0].Card.Head == nil {
 		return nil, errors.New("apply: there is no model with a head to explain")
 	}
-	if _, err := models[0].Sum(); err != nil { // this completes the card
+	if err := models[0].Complete(); err != nil {
 		return nil, err
 	}
 	reads, err := Reads(models[0].Card)

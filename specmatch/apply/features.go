@@ -299,7 +299,7 @@ func (v *vectors) Vector(m *molecule.Molecule) []float32 {
 }
 
 // embedded is how many graphs are embedded at a time.
-const embedded = 128
+const embedded = 32
 
 // Complete implements [records.Vectors].
 func (v *vectors) Complete() {

@@ -29,6 +29,7 @@ func Joined(models []Model, cards []model.Card) (Model, error) {
 		}
 		joined.Columns = append(joined.Columns, m.Columns...)
 		joined.Key += m.Key
+		joined.keys = append(joined.keys, m.keys...)
 	}
 	joined.Columns = files.Distinct("id", joined.Columns...)[1:]
 	joined.Rows = func(ctx context.Context, graphs []*graph.Graph) ([]float64, error) {

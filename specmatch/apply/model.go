@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime/debug"
 	"slices"
 
 	"github.com/google/go-cmp/cmp"
@@ -30,9 +31,10 @@ type Model struct {
 
 	// Trained says which columns or keys the model was trained on, as Dataset.Reads does.
 	Trained string
-	// Key identifies the model with its weights and its engine: an interrupted job resumes only with the
-	// same.
+	// Key identifies what the model computes with its weights and engines, see [Model.Identity].
 	Key string
+	// keys return what identifies the weights and engines.
+	keys []func() (string, error)
 
 	// For [Features]: width is how many numbers of a molecule are computed when it is read, and before is
 	// how many of them come before those of Rows.
@@ -87,16 +89,32 @@ func Reads(c model.Card) (Input, error) {
 		c.Encoder.Kind)
 }
 
-// newModel completes m with what it reads, and with the key of the models that it is made of.
+// Identity identifies the model with its weights and its engines: an interrupted job resumes only with the same. It
+// reads all weights.
+func (m *Model) Identity() (string, error) {
+	identity := m.Key
+	for _, key := range m.keys {
+		part, err := key()
+		if err != nil {
+			return "", err
+		}
+		identity += part
+	}
+	return identity, nil
+}
+
+// newModel completes m with what it reads, and with what identifies the models that it is made of.
 func newModel(m Model, models ...*model.Trained) (_ Model, err error) {
 	m.Trained = models[0].Card.Provenance.Reads
 	for _, part := range models {
-		sum, err := part.Sum() // this completes the card
-		if err != nil {
-			return m, err
+		if err := part.Complete(); err != nil {
+			return m, fmt.Errorf("specmatch: %w", err)
 		}
-		be := part.Encoder.Parameters()[0].Backend()
-		m.Key += fmt.Sprintf("%s %v %s ", be.Name(), be.Precision(), sum)
+		m.keys = append(m.keys, func() (string, error) {
+			sum, err := part.Sum()
+			be := part.Encoder.Parameters()[0].Backend()
+			return fmt.Sprintf("%s %v %s ", be.Name(), be.Precision(), sum), err
+		})
 	}
 	m.Columns = files.Distinct("id", m.Columns...)[1:]
 	vector := m.Reads.Vector
@@ -112,8 +130,11 @@ func newModel(m Model, models ...*model.Trained) (_ Model, err error) {
 const Memory = 320 << 20
 
 // cacheSize returns the size in bytes of the caches of a job: Memory, or a quarter of what the process can
-// have where that is less.
-func cacheSize() int { return int(min(Memory, train.Memory()/4)) }
+// have where that is less, by the system or by Go's limit (GOMEMLIMIT).
+func cacheSize() int {
+	limit := float64(debug.SetMemoryLimit(-1)) // -1 only asks
+	return int(min(Memory, train.Memory()/4, limit/4))
+}
 
 // withCache returns the model with its own cache, or with its share of [cacheSize].
 func withCache(m *model.Trained, models int) *model.Trained {

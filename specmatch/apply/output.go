@@ -127,12 +127,16 @@ func (j *Job) key(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	identity, err := j.Model.Identity()
+	if err != nil {
+		return "", err
+	}
 	options := j.Records
 	options.Input = nil
 	options.Columns = nil // those of the model, which its key covers
 	options.Reading = nil
 	return fmt.Sprintf("%s %+v %d %v %v %s %v %s",
-		sum, options, j.Keep, j.Strict, j.Half, j.Model.Key, simd.Level(), program), nil
+		sum, options, j.Keep, j.Strict, j.Half, identity, simd.Level(), program), nil
 }
 
 // programSum returns the SHA-256 sum of the program's file, which a process reads once.

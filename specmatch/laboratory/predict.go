@@ -33,7 +33,7 @@ const (
 const Level = 0.9
 
 // cache is how many bytes the cache of a model's atom environments has.
-const cache = 1 << 20
+const cache = 1 << 18
 
 // predictor is a set of models whose columns stand next to each other.
 type predictor struct {
@@ -160,6 +160,7 @@ func (s *Session) openShipped() (*predictor, error) {
 		if err != nil {
 			return nil, err
 		}
+		m.Trim()
 		c := &p.columns[len(p.columns)-1]
 		c.Title, c.Unit = e.Title, e.Unit
 		c.Score = fmt.Sprintf("%s %.3g ± %.2g by scaffold", e.Metric, e.Score, e.Std)

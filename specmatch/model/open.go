@@ -265,6 +265,21 @@ func (m *Trained) Sum() (string, error) {
 // Write is [Trained.Save] to a stream, which an error may leave incomplete.
 func (m *Trained) Write(w io.Writer) (err error) {
 	defer backend.Recover(&err)
+	if err := m.Complete(); err != nil {
+		return err
+	}
+	text, err := json.Marshal(m.Card)
+	if err != nil {
+		return err
+	}
+	s := newState(m)
+	defer s.free()
+	return nn.Save(w, nn.Rename(s, fileName), map[string]string{cardKey: string(text)})
+}
+
+// Complete sets Card.Encoder, and Card.Provenance.Software if that is empty. It is an error if the card describes
+// another model.
+func (m *Trained) Complete() (err error) {
 	c := &m.Card
 	c.Encoder, err = gnn.ArchitectureOf(m.Encoder)
 	if err != nil {
@@ -291,13 +306,7 @@ func (m *Trained) Write(w io.Writer) (err error) {
 		return fmt.Errorf("the head is %v; want %d×%d",
 			m.Head.W.Value, c.headWidth(m.Width()), c.Head.Outputs)
 	}
-	text, err := json.Marshal(c)
-	if err != nil {
-		return err
-	}
-	s := newState(m)
-	defer s.free()
-	return nn.Save(w, nn.Rename(s, fileName), map[string]string{cardKey: string(text)})
+	return nil
 }
 
 // Parameters returns the parameters of the encoder and of the head.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/tensor"
 )
 
 // Shared keeps what several models compute of the same graphs, until it gets other ones. The heads of the models must
@@ -18,6 +19,20 @@ func (m *Trained) Sharing(s *Shared) *Trained {
 	c := *m
 	c.Shared = s
 	return &c
+}
+
+// Trim frees the layer of numbers of a silent network, most of the memory of such a model. Afterwards, the model can
+// predict, but not be saved or trained. On one engine, the next model that is opened takes the memory.
+func (m *Trained) Trim() {
+	if m.Head == nil || m.Beside.share() != 1 || !m.isSilent() {
+		return
+	}
+	w := m.Beside.Hidden.W
+	for _, t := range []*tensor.Tensor{w.Value, w.Grad} {
+		w.Backend().Free(t)
+	}
+	w.Value = nil
+	w.Grad = nil
 }
 
 // sparseLogs has v of [Beside] for the numbers of a graph that are not 0.

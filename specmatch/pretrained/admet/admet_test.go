@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/specmatch/apply"
 	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/pretrained/admet"
@@ -70,5 +71,66 @@ func TestEndpoints(t *testing.T) {
 	}
 	if _, err := admet.Model("hreg"); err == nil || !strings.HasSuffix(err.Error(), `did you mean "herg"?`) {
 		t.Error(err)
+	}
+}
+
+// TestShared: models that share what they compute of the same graphs, and that have been trimmed, give the bits that each
+// gives alone.
+func TestShared(t *testing.T) {
+	var want []float64
+	var width int
+	shared := new(model.Shared)
+	var parts []apply.Model
+	var cards []model.Card
+	rows := func(m apply.Model) (values []float64) {
+		molecules := strings.NewReader("CCO\nc1ccncc1C(=O)O\nCC(C)Cc1ccc(cc1)C(C)C(=O)O\n")
+		job := apply.Job{Path: "m.smi", Records: records.Options{Input: molecules}, Model: m}
+		err := job.Stream(t.Context(), func(b apply.Batch) error {
+			values = append(values, b.Values...)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return values
+	}
+	be := cpu.New(tensor.Float32)
+	defer be.Close()
+	for _, name := range []string{"caco2", "herg"} {
+		file, err := admet.Model(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := model.Read(bytes.NewReader(file), be)
+		if err != nil {
+			t.Fatal(err)
+		}
+		alone, err := apply.Sure(0.9, true, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, rows(alone)...)
+		width += len(alone.Columns)
+		m.Trim()
+		part, err := apply.Sure(0.9, true, m.Sharing(shared))
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts = append(parts, part)
+		cards = append(cards, m.Card)
+	}
+	joined, err := apply.Joined(parts, cards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := rows(joined)
+	split := width / 2
+	for i, first := range []int{0, split} {
+		for k := range 3 {
+			alone := want[(3*i+k)*split : (3*i+k+1)*split]
+			if row := got[k*width+first : k*width+first+split]; !slices.Equal(row, alone) {
+				t.Errorf("molecule %d, model %d: %v, alone %v", k, i, row, alone)
+			}
+		}
 	}
 }
