@@ -36,8 +36,8 @@ func Joined(models []Model, cards []model.Card) (Model, error) {
 		width := len(joined.Columns)
 		rows := make([]float64, len(graphs)*width)
 		for first := 0; first < len(graphs); first += joinedRows {
-			last := min(first+joinedRows, len(graphs))
-			if err := fillJoined(ctx, rows[first*width:last*width], models, graphs[first:last]); err != nil {
+			end := min(first+joinedRows, len(graphs))
+			if err := fillJoined(ctx, rows[first*width:end*width], models, graphs[first:end]); err != nil {
 				return nil, err
 			}
 		}
@@ -58,11 +58,11 @@ func fillJoined(ctx context.Context, rows []float64, models []Model, graphs []*g
 		if err != nil {
 			return err
 		}
-		own := len(m.Columns)
+		columns := len(m.Columns)
 		for i := range graphs {
-			copy(rows[i*width+first:], part[i*own:(i+1)*own])
+			copy(rows[i*width+first:], part[i*columns:(i+1)*columns])
 		}
-		first += own
+		first += columns
 	}
 	return nil
 }

@@ -67,16 +67,16 @@ func (k *keeper) keep(open func() records.Vectors) func() records.Vectors {
 	if open == nil {
 		return nil
 	}
-	given := 0
+	taken := 0
 	var turn sync.Mutex
 	return func() records.Vectors {
 		turn.Lock()
 		defer turn.Unlock()
-		if given == len(k.vectors) {
+		if taken == len(k.vectors) {
 			k.vectors = append(k.vectors, open())
 		}
-		given++
-		return k.vectors[given-1]
+		taken++
+		return k.vectors[taken-1]
 	}
 }
 
