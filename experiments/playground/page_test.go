@@ -509,6 +509,30 @@ func TestState(t *testing.T) {
 	p.wait(`tape.trace()`)
 }
 
+// TestRandomActions: 500 random actions leave no error on the console, and a page that works.
+func TestRandomActions(t *testing.T) {
+	if os.Getenv("SPECMATCH_LARGE") == "" {
+		t.Skip("takes a minute: set SPECMATCH_LARGE=1")
+	}
+	p := serve(t)
+	p.open("", 1280, 900)
+	// Back stays on the page.
+	p.js(`window.pushed = 0; const push = history.pushState; history.pushState = function (...a) { pushed++; push.apply(this, a) }`, nil)
+	begun := time.Now()
+	p.Act(browsertest.Random{
+		Actions:  500,
+		Seed:     56,
+		Elements: "nav a, main button, main select, main input, main textarea, main canvas, main svg, #share, #theme, #dock button, #dock input",
+		Texts: []string{
+			"x.MatMul(w).Tanh().Sum()", "x.Foo(", "", "1 2 3\n4 5 6", "0 1 0\n1 0", "CCO", "c1ccccc1", "C(", "CC(=O)Oc1ccccc1C(=O)O", "2",
+		},
+		After: `if (k % 7 === 0 && window.pushed > 0) { pushed--; history.back() }`,
+	})
+	t.Logf("500 actions in %v", time.Since(begun).Round(time.Second))
+	p.js(`await lessons.close(); await training.reset(); await training.step(); await tape.choose(0); tape.move(1)`, nil)
+	p.wait(`training.history().length > 0 && tape.trace().steps.length > 3 && !document.querySelector("#text-error").textContent`)
+}
+
 // fragment returns that of the page's address.
 func (p *served) fragment() (text string) {
 	p.js(`return location.hash`, &text)

@@ -4,8 +4,10 @@
   const nodes = () => tape.trace().nodes, of = op => nodes().findIndex(n => n.op === op);
   const breakAt = async (example, op, kind) => {
     await tape.choose(example);
-    tape.move(tape.trace().steps.findIndex(s => nodes()[s.node].op === op && s.breaks.includes(kind)) + 1);
-    if (kind) await tape.breakAt(tape.trace().steps.find(s => nodes()[s.node].op === op && s.breaks.includes(kind)).node, kind);
+    const k = tape.trace().steps.findIndex(s => nodes()[s.node].op === op && s.breaks.includes(kind));
+    if (k < 0) return; // the reader has chosen another one meanwhile
+    tape.move(k + 1);
+    await tape.breakAt(tape.trace().steps[k].node, kind);
   };
   const show = (section, f) => async () => { await f(); go(section); };
   const tapeAt = (example, position) => show("tape", async () => { await tape.choose(example); tape.move(position); });
@@ -113,7 +115,10 @@
     state.only = { lesson: l + "." + s };
     state.write();
     const verdict = element("p", { role: "status" }), check = given => {
-      const ok = typeof answers === "function" ? Math.abs(Number(given.replace(",", ".")) - right(answers)) < 1e-6 && given.trim() !== "" : given === right(answers);
+      let ok = false;
+      try {
+        ok = typeof answers === "function" ? Math.abs(Number(given.replace(",", ".")) - right(answers)) < 1e-6 && given.trim() !== "" : given === right(answers);
+      } catch { /* the reader has changed what the step shows */ }
       verdict.className = ok ? "good" : "bad";
       verdict.textContent = ok ? "✓ Right." : "✗ Not so. Look again.";
       if (ok) { solved.add(l + "." + s); list(); }
@@ -140,6 +145,7 @@
 
   // close gives the page back as the reader had it.
   async function close() {
+    if (!kept) return;
     const { values, training: log } = kept;
     hide();
     state.section = "lessons";

@@ -41,7 +41,8 @@
     $("#position").oninput = () => move(Number($("#position").value));
     for (const r of document.querySelectorAll("[name=break]")) {
       r.onchange = () => {
-        const step = trace.steps[position - 1];
+        const step = trace?.steps[position - 1];
+        if (!step) return;
         state.set("break", r.value && `${step.node}.${r.value}`);
         run();
       };
@@ -95,7 +96,7 @@
   function move(to) {
     position = Math.max(0, Math.min(trace?.steps.length ?? 0, to));
     state.set("position", position);
-    draw();
+    if (trace) draw(); // there is none after a link with a mistake
   }
 
   // draw shows the tape when Backward has passed so many entries.
