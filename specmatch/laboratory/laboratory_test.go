@@ -261,3 +261,76 @@ func TestFit(t *testing.T) {
 		t.Error(failed)
 	}
 }
+
+// TestEnsemble: the laboratory opens an ensemble, and has the numbers of specmatch predict for it.
+func TestEnsemble(t *testing.T) {
+	const text = "CCO\nc1ccncc1C(=O)O\nCC(C)Cc1ccc(cc1)C(C)C(=O)O\n"
+	be := cpu.New(tensor.Float32)
+	defer be.Close()
+	var members []model.Member
+	var models []*model.Trained
+	for k := range 2 {
+		file, err := admet.Model("caco2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := model.Read(bytes.NewReader(file), be)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := m.Beside.Linear.W.Value
+		be.Axpby(w, 1, w, 0.5*float64(k), w)
+		var changed bytes.Buffer
+		if err := m.Write(&changed); err != nil {
+			t.Fatal(err)
+		}
+		models = append(models, m)
+		members = append(members, model.Member{Name: fmt.Sprint(k, ".safetensors"), File: changed.Bytes()})
+	}
+	var file bytes.Buffer
+	if err := model.WriteEnsemble(&file, members...); err != nil {
+		t.Fatal(err)
+	}
+	s := new(Session)
+	f, failed := ask[opened](t, s, "open", object{"name": "m.smi"}, []byte(text))
+	if failed != "" {
+		t.Fatal(failed)
+	}
+	loaded, failed := ask[struct{ Columns []column }](t, s, "load", object{"model": "two"}, file.Bytes())
+	if failed != "" || len(loaded.Columns) != 1 || loaded.Columns[0].Sure != 2 || loaded.Columns[0].Distance != 4 {
+		t.Fatalf("%s: %+v", failed, loaded)
+	}
+	a, failed := ask[struct{ Rows []Row }](t, s, "predict", task{source: f.source, part: f.Parts[0], Model: "two"}, nil)
+	if failed != "" {
+		t.Fatal(failed)
+	}
+	rows, err := apply.Sure(Level, true, models...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := apply.Job{Path: "m.smi", Records: f.source.options(text), Model: rows}
+	err = job.Stream(t.Context(), func(b apply.Batch) error {
+		for i, want := range slices.Collect(slices.Chunk(b.Values, len(rows.Columns))) {
+			for k, v := range want {
+				if got := a.Rows[i].Values[k]; math.Abs(float64(*got)-v) > 1e-5*max(1, math.Abs(v)) {
+					t.Errorf("molecule %d, %s: %v, want %v", i, rows.Columns[k], *got, v)
+				}
+			}
+			if want[1] == 0 {
+				t.Error("the models are equal")
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	for _, method := range []string{"explain", "nearest"} {
+		if _, failed := ask[any](t, s, method, look{"two", "caco2", "CCO"}, nil); failed != "" {
+			t.Errorf("%s: %s", method, failed)
+		}
+	}
+	if _, failed := ask[any](t, s, "load", object{"model": "half"}, file.Bytes()[:file.Len()/2]); !strings.Contains(failed, "damaged or truncated") {
+		t.Error(failed)
+	}
+}

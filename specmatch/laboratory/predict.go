@@ -39,9 +39,10 @@ const cache = 1 << 18
 type predictor struct {
 	rows    apply.Model
 	columns []column
-	trained map[string]*model.Trained // by the name of the column
-	indices map[string]*domain.Index  // of the training molecules that have been looked at
-	shared  *model.Shared             // by the models; nil for one
+	width   int                         // of rows
+	trained map[string][]*model.Trained // those of an ensemble, by the name of the column
+	indices map[string]*domain.Index    // of the training molecules that have been looked at
+	shared  *model.Shared               // by the models; nil for one
 	kept    keeper
 }
 
@@ -53,8 +54,10 @@ type column struct {
 	Kind   string `json:"kind"`   // model.Kind
 	Score  string `json:"score"`  // how good it is
 	First  int    `json:"first"`  // its place in Row.Values
-	Width  int    `json:"width"`  // of its values: the prediction, an interval or a set, and a distance
 	Domain bool   `json:"domain"` // whether training molecules can be shown
+	// Sure and Distance are the places of the interval or set and of the distance; 0 without them.
+	Sure     int `json:"sure"`
+	Distance int `json:"distance"`
 }
 
 // keeper keeps what computes vectors, with its caches, from part to part of a file.
@@ -173,67 +176,98 @@ func (s *Session) openShipped() (*predictor, error) {
 	return p, err
 }
 
-// openFile opens a model file.
+// openFile opens a model file, or an ensemble of specmatch convert.
 func openFile(data []byte) (*predictor, error) {
-	if len(data) > 8 && bytes.HasPrefix(data, []byte("PK\x03\x04")) {
-		return nil, errors.New("is a zip archive: unpack it, and drop one of its models, such as model.safetensors")
-	}
-	m, err := model.Read(bytes.NewReader(data), newEngine())
-	if err != nil {
+	members, err := model.UnpackEnsemble(data)
+	switch {
+	case errors.Is(err, model.ErrNoEnsemble) && bytes.HasPrefix(data, []byte("PK\x03\x04")):
+		return nil, errors.New("is a zip archive that specmatch convert -in RUN -out NAME.zip has not made: " +
+			"unpack it, and drop one of its models, such as model.safetensors")
+	case errors.Is(err, model.ErrNoEnsemble):
+		members = []model.Member{{File: data}}
+	case err != nil:
 		return nil, err
 	}
-	if m.Card.Head == nil {
-		return nil, errors.New("is an encoder without a head and cannot predict: want a file of specmatch finetune")
+	be := newEngine()
+	var models []*model.Trained
+	for _, member := range members {
+		m, err := model.Read(bytes.NewReader(member.File), be)
+		if err != nil {
+			return nil, err
+		}
+		if m.Card.Head == nil {
+			return nil, errors.New("is an encoder without a head and cannot predict: want a file of specmatch finetune")
+		}
+		models = append(models, m)
 	}
 	p := new(predictor)
-	p.rows, err = p.add(m)
+	p.rows, err = p.add(models...)
 	if err == nil && p.rows.Reads.Content != records.Molecules {
 		err = errors.New("predicts for graphs; the laboratory has molecules")
 	}
 	return p, err
 }
 
-// add adds the columns of a model, and returns its rows.
-func (p *predictor) add(m *model.Trained) (apply.Model, error) {
-	m = m.Remembering(cache)
-	sharing := m.Sharing(p.shared)
+// add adds the columns of a model, or of the mean of several that are alike, and returns its rows.
+func (p *predictor) add(models ...*model.Trained) (apply.Model, error) {
+	head := models[0].Card.Head
+	var sharing []*model.Trained
+	var calibrations []*model.Calibration
+	hasDomain := true
+	for i, m := range models {
+		models[i] = m.Remembering(cache)
+		sharing = append(sharing, models[i].Sharing(p.shared))
+		hasDomain = hasDomain && m.Card.Domain != nil
+		if m.Card.Calibration != nil {
+			calibrations = append(calibrations, m.Card.Calibration)
+		}
+	}
 	level := Level
-	isSure := m.Card.Calibration != nil
+	isSure := len(calibrations) == len(models)
 	if isSure {
-		_, _, err := m.Card.Head.Sets(level, nil, m.Card.Calibration)
+		_, _, err := head.Sets(level, nil, calibrations...)
 		isSure = err == nil
 	}
 	if !isSure {
 		level = 0
 	}
-	rows, err := apply.Sure(level, isSure, sharing)
+	rows, err := apply.Sure(level, isSure, sharing...)
 	if err != nil {
 		return rows, err
 	}
 	if p.trained == nil {
-		p.trained = map[string]*model.Trained{}
+		p.trained = map[string][]*model.Trained{}
 		p.indices = map[string]*domain.Index{}
 	}
-	first := 0
-	if n := len(p.columns); n > 0 {
-		first = p.columns[n-1].First + p.columns[n-1].Width
+	names := head.Columns()
+	sure := len(names) // where intervals or sets begin: after the predictions and their standard deviations
+	if len(models) > 1 {
+		sure *= 2
 	}
-	names := m.Card.Head.Columns()
-	name := names[0]
-	p.trained[name] = m
+	for k, name := range names {
+		c := column{
+			Name:   name,
+			Title:  name,
+			Kind:   string(head.Kind),
+			First:  p.width + k,
+			Domain: hasDomain,
+		}
+		if isSure {
+			c.Distance = p.width + len(rows.Columns) - 1
+			c.Sure = p.width + sure + 2*k
+			if head.Kind == model.Classes {
+				c.Sure = p.width + sure + k
+			}
+		}
+		p.columns = append(p.columns, c)
+		p.trained[name] = models
+	}
 	for k, column := range rows.Columns {
 		if column == "distance" {
-			rows.Columns[k] = name + "_distance"
+			rows.Columns[k] = names[0] + "_distance"
 		}
 	}
-	p.columns = append(p.columns, column{
-		Name:   name,
-		Title:  name,
-		Kind:   string(m.Card.Head.Kind),
-		First:  first,
-		Width:  len(rows.Columns),
-		Domain: m.Card.Domain != nil,
-	})
+	p.width += len(rows.Columns)
 	return rows, nil
 }
 
@@ -366,15 +400,15 @@ func (s *Session) explain(q look, _ []byte) (any, error) {
 		}
 		return answer, err
 	}
-	m, err := s.trained(q)
+	models, err := s.trained(q)
 	if err != nil {
 		return nil, err
 	}
-	explainer, err := apply.NewExplainer(m)
+	explainer, err := apply.NewExplainer(models...)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := apply.Predictor(m)
+	rows, err := apply.Predictor(models...)
 	if err != nil {
 		return nil, err
 	}
@@ -399,35 +433,35 @@ func (s *Session) explain(q look, _ []byte) (any, error) {
 	return answer, err
 }
 
-// trained returns the model of a column.
-func (s *Session) trained(q look) (*model.Trained, error) {
+// trained returns the model of a column, or the models of an ensemble.
+func (s *Session) trained(q look) ([]*model.Trained, error) {
 	p, err := s.predictor(q.Model, nil)
 	if err != nil {
 		return nil, err
 	}
-	m := p.trained[q.Column]
-	if m == nil {
+	models := p.trained[q.Column]
+	if models == nil {
 		return nil, fmt.Errorf("there is no column %q", q.Column)
 	}
-	return m, nil
+	return models, nil
 }
 
 // nearest returns the training molecules that are nearest to a molecule, and whether it is outside of the domain.
 func (s *Session) nearest(q look, _ []byte) (any, error) {
-	m, err := s.trained(q)
+	models, err := s.trained(q)
 	if err != nil {
 		return nil, err
 	}
 	p := s.models[q.Model]
 	index := p.indices[q.Column]
 	if index == nil {
-		index, err = apply.OpenDomain(m)
+		index, err = apply.OpenDomain(models...)
 		if err != nil {
 			return nil, err
 		}
 		p.indices[q.Column] = index
 	}
-	parser := molecule.Parser{Standard: m.Card.Standard}
+	parser := molecule.Parser{Standard: models[0].Card.Standard}
 	mol, err := parser.Parse(q.SMILES)
 	if err != nil {
 		return nil, err

@@ -149,15 +149,20 @@ func ReadEnsemble(path string) ([]Member, error) {
 		return nil, err
 	}
 	defer r.Close()
-	var members []Member
-	for _, entry := range r.models {
-		m, err := r.member(entry)
-		if err != nil {
-			return nil, fmt.Errorf("specmatch: open %s: %w", path, err)
-		}
-		members = append(members, m)
+	members, err := r.members()
+	if err != nil {
+		return nil, fmt.Errorf("specmatch: open %s: %w", path, err)
 	}
 	return members, nil
+}
+
+// UnpackEnsemble is [ReadEnsemble] of a file's contents.
+func UnpackEnsemble(file []byte) ([]Member, error) {
+	r, err := readArchive(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		return nil, err
+	}
+	return r.members()
 }
 
 // EnsembleNames returns the names of the models of an ensemble file, in their order. Errors are those of
@@ -196,7 +201,7 @@ func ReadMember(path, name string) ([]byte, error) {
 // archive is an ensemble file.
 type archive struct {
 	*zip.Reader
-	file   *os.File
+	file   *os.File      // nil for contents in memory
 	models []memberEntry // that the manifest lists
 }
 
@@ -206,36 +211,35 @@ func openArchive(path string) (*archive, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &archive{file: file}
-	r.Reader, err = readArchive(file)
+	info, err := file.Stat()
+	var r *archive
 	if err == nil {
-		r.models, err = r.manifest()
+		r, err = readArchive(file, info.Size())
 	}
 	if err != nil {
 		file.Close()
 		return nil, fmt.Errorf("specmatch: open %s: %w", path, err)
 	}
+	r.file = file
 	return r, nil
 }
 
-// readArchive reads the directory of an ensemble file. A file that begins as an ensemble does is one, although its
-// end may be missing.
-func readArchive(file *os.File) (*zip.Reader, error) {
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
+// readArchive reads the directory and the manifest of an ensemble file. A file that begins as an ensemble does is one,
+// although its end may be missing.
+func readArchive(file io.ReaderAt, size int64) (*archive, error) {
 	const nameOffset = 30 // of the first file's name
 	head := make([]byte, nameOffset+len(manifestName))
-	_, err = file.ReadAt(head, 0)
+	_, err := file.ReadAt(head, 0)
 	if err != nil || string(head[:4]) != "PK\x03\x04" || string(head[nameOffset:]) != manifestName {
 		return nil, ErrNoEnsemble
 	}
-	r, err := zip.NewReader(file, info.Size())
+	r := new(archive)
+	r.Reader, err = zip.NewReader(file, size)
 	if err != nil {
 		return nil, fmt.Errorf("the ensemble is damaged or truncated: %w", err)
 	}
-	return r, nil
+	r.models, err = r.manifest()
+	return r, err
 }
 
 // Close closes the file.
@@ -287,6 +291,18 @@ func (r *archive) manifest() ([]memberEntry, error) {
 		}
 	}
 	return list.Models, nil
+}
+
+// members returns the model files that the manifest lists.
+func (r *archive) members() (members []Member, err error) {
+	for _, entry := range r.models {
+		m, err := r.member(entry)
+		if err != nil {
+			return nil, err
+		}
+		members = append(members, m)
+	}
+	return members, nil
 }
 
 // member returns a model file that the manifest lists.

@@ -24,6 +24,7 @@ type Browser struct {
 	in      io.Writer
 	out     *bufio.Reader
 	session string
+	process int // its number
 	id      int
 	loads   int      // pages loaded so far
 	Asked   []string // URLs that the page has asked for
@@ -69,7 +70,12 @@ func Start(t *testing.T, flags ...string) *Browser {
 	}
 	theirIn.Close()
 	theirOut.Close()
-	b := &Browser{t: t, in: answers, out: bufio.NewReader(out)}
+	b := &Browser{
+		t:       t,
+		in:      answers,
+		out:     bufio.NewReader(out),
+		process: c.Process.Pid,
+	}
 	t.Cleanup(func() {
 		fmt.Fprintf(answers, `{"id":0,"method":"Browser.close"}`+"\x00")
 		answers.Close()

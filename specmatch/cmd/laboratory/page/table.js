@@ -186,21 +186,20 @@ const far = 3;
 function predictionCell(row, model, column) {
   const values = row.values[model.name];
   if (!values) return element("td", { class: "quiet" }, "…");
-  const at = k => values[column.first + k];
+  const prediction = values[column.first];
+  const [one, two] = column.sure ? values.slice(column.sure) : [];
   const td = element("td", { class: "prediction" });
   if (column.kind === "regression") {
-    td.append(element("b", {}, brief(at(0))));
-    if (column.width >= 4) td.append(element("span", { class: "interval" }, `${brief(at(1))} … ${brief(at(2))}`));
+    td.append(element("b", {}, brief(prediction)));
+    if (column.sure) td.append(element("span", { class: "interval" }, `${brief(one)} … ${brief(two)}`));
   } else if (column.kind === "binary") {
-    const p = at(0);
-    const no = at(1), yes = at(2);
-    const answer = column.width < 4 ? "" : no && yes ? "open" : yes ? "yes" : no ? "no" : "unusual";
-    td.append(element("b", {}, answer || brief(p)), element("span", { class: "interval" }, `p = ${brief(p)}`),
-      element("span", { class: "meter", "aria-hidden": "true" }, element("span", { style: `width:${Math.round(100 * p)}%` })));
+    const answer = !column.sure ? "" : one && two ? "open" : two ? "yes" : one ? "no" : "unusual";
+    td.append(element("b", {}, answer || brief(prediction)), element("span", { class: "interval" }, `p = ${brief(prediction)}`),
+      element("span", { class: "meter", "aria-hidden": "true" }, element("span", { style: `width:${Math.round(100 * prediction)}%` })));
   } else {
-    td.append(element("b", {}, brief(at(0))));
+    td.append(element("b", {}, brief(prediction)));
   }
-  const distance = column.width >= 4 ? at(column.width - 1) : undefined;
+  const distance = column.distance ? values[column.distance] : undefined;
   if (distance > far) td.append(element("span", { class: "far", title: `${brief(distance)} times as far from the training molecules as is typical` }, "◇"));
   return td;
 }
