@@ -197,6 +197,9 @@ const (
 	nextShift  = 3
 )
 
+// leastRoom is for so many nodes that a job whose first batches are small does not begin anew with each of them.
+const leastRoom = 2304
+
 // makeRoom makes room for a batch of the given number of nodes. A small job needs a small cache,
 // which is quickly cleared; the cache grows when there have been as many nodes as it has entries.
 func (m *Environments) makeRoom(be backend.Backend, nodes int) {
@@ -209,7 +212,7 @@ func (m *Environments) makeRoom(be backend.Backend, nodes int) {
 	capacity := nodes
 	for _, r := range m.radii {
 		if grows || r.rows == nil || r.rows.Rows < len(r.entries)+nodes {
-			capacity = nodes + nodes/2 + 1 // more than nodes, for one node too
+			capacity = max(nodes+nodes/2+1, leastRoom) // more than nodes, for one node too
 		}
 	}
 	exhausted := uint64(m.next)+uint64(nodes*len(m.radii)) > math.MaxUint32

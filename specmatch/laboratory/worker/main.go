@@ -14,7 +14,7 @@ import (
 func main() {
 	// Memory of WebAssembly is never given back, and every worker has its own.
 	debug.SetGCPercent(20)
-	debug.SetMemoryLimit(110 << 20)
+	debug.SetMemoryLimit(92 << 20)
 	s := laboratory.Session{Progress: func(share float64) { js.Global().Call("progress", share) }}
 	js.Global().Set("laboratory", js.FuncOf(func(_ js.Value, args []js.Value) any {
 		var data []byte

@@ -72,9 +72,12 @@ class Cancelled extends Error {
 const pool = {
   module: null, url: "", desk: null, predictors: [], files: new Map(), // models from files, by name
   async open({ worker, wasm }) {
-    const packed = Uint8Array.from(atob(wasm), c => c.charCodeAt(0));
+    const text = atob(wasm);
+    const packed = new Uint8Array(text.length); // Uint8Array.from makes a list of all characters first
+    for (let i = 0; i < text.length; i++) packed[i] = text.charCodeAt(i);
     const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-    this.module = await WebAssembly.compile(await new Response(stream).arrayBuffer());
+    // Streaming, so that the unpacked engine is never held as a whole.
+    this.module = await WebAssembly.compileStreaming(new Response(stream, { headers: { "Content-Type": "application/wasm" } }));
     this.url = URL.createObjectURL(new Blob([worker], { type: "text/javascript" }));
     this.desk = new Engine();
     const count = Math.max(1, Math.min(navigator.hardwareConcurrency || 2, 8));
