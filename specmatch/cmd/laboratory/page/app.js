@@ -77,8 +77,8 @@ async function take(name, bytes) {
     $("#rejected tbody").replaceChildren();
     $("#rejected").hidden = true;
     $("#bench").hidden = false;
+    tools.reset(); // before the table, which has a column for each of its findings
     table.reset();
-    tools.reset();
     await predict(data.models, signal, progress);
   });
 }

@@ -34,10 +34,11 @@ const tools = {
   // columns are what the tools found for each molecule.
   columns() {
     const list = [];
-    if (this.similarity) list.push({ name: "similarity", of: row => this.similarity.get(row.number), shown: true });
-    if (this.clusters) list.push({ name: "cluster", of: row => this.clusters.get(row.number), shown: true });
-    if (this.picks) list.push({ name: "pick", of: row => this.picks.get(row.number), shown: true });
-    if (this.map) list.push({ name: "map_x", of: row => this.map.get(row.number)?.[0] }, { name: "map_y", of: row => this.map.get(row.number)?.[1] });
+    const { similarity, clusters, picks, map } = this;
+    if (similarity) list.push({ name: "similarity", of: row => similarity.get(row.number), shown: true });
+    if (clusters) list.push({ name: "cluster", of: row => clusters.get(row.number), shown: true });
+    if (picks) list.push({ name: "pick", of: row => picks.get(row.number), shown: true });
+    if (map) list.push({ name: "map_x", of: row => map.get(row.number)?.[0] }, { name: "map_y", of: row => map.get(row.number)?.[1] });
     return list;
   },
 
