@@ -332,6 +332,7 @@ var fittings = map[string]fitting{
 	"tuned-default":  mixture(fitting{features: earlier}),
 	"tuned-rdkit":    mixture(fitting{features: rdkit}),
 	"tuned-auto":     mixture(fitting{choose: true}),
+	"tuned-minimol":  mixture(fitting{features: minimol}),
 	"light-default":  mixture(fitting{features: earlier, light: true}),
 	"light-rdkit":    mixture(fitting{features: rdkit, light: true}),
 	"light-auto":     mixture(fitting{choose: true, light: true}),
@@ -360,6 +361,7 @@ var fittings = map[string]fitting{
 var (
 	earlier = []string{"descriptors", "morgan:2:2048", learned}
 	rdkit   = []string{"rdkit", "morgan:2:2048", learned}
+	minimol = []string{"descriptors", "morgan:2:2048", learned + ":minimol"}
 )
 
 // mixture adds to a fit what all fits of finetune have: the forest, and a scale that validation chooses.
@@ -395,6 +397,7 @@ var methods = []method{
 	{"tuned-default", "with features, the forest and a chosen scale", nil, tuned, true},
 	{"tuned-rdkit", "the same with RDKit's descriptors", nil, tuned, true},
 	{"tuned-auto", "the same with chosen features", nil, tuned, true},
+	{"tuned-minimol", "the same with vectors of minimol", nil, tuned, true},
 	{"light-default", "without a network", nil, tuned, true},
 	{"light-rdkit", "without, RDKit's descriptors", nil, tuned, true},
 	{"light-auto", "without, chosen features", nil, tuned, true},

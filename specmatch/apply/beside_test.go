@@ -105,8 +105,8 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// TestPretrainedFeature: the feature pretrained is the vector of the built-in encoder, to the bit, and a model that has
-// seen those of another one is refused.
+// TestPretrainedFeature: the feature pretrained is the vector of the built-in encoder, to the bit. A program has several
+// encoders, of which a model sees one; a model that has seen the vectors of one that is not there is refused.
 func TestPretrainedFeature(t *testing.T) {
 	m, err := pretrained.Open(cpu.New(tensor.Float32))
 	if err != nil {
@@ -119,7 +119,14 @@ func TestPretrainedFeature(t *testing.T) {
 	if again, err := apply.ParseFeature(f.String()); again != f || err != nil {
 		t.Error(again, err)
 	}
-	if _, err := apply.ParseFeature("pretrained:01234567"); err == nil || !strings.Contains(err.Error(), "the encoder in this program is another one, "+f.String()) {
+	if _, err := apply.ParseFeature("pretrained:01234567"); err == nil || !strings.Contains(err.Error(), "it has zinc (4fd37a97), minimol (") {
+		t.Error(err)
+	}
+	other, err := apply.ParseFeature("pretrained:minimol")
+	if err != nil || other == f {
+		t.Fatal(other, err)
+	}
+	if _, err := apply.Features(m, f, other); err == nil || !strings.Contains(err.Error(), "is there twice") {
 		t.Error(err)
 	}
 	model, err := apply.Features(m, apply.Encoder, f)

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
@@ -27,7 +26,8 @@ import (
 // Feature is a part of a molecule's vector.
 type Feature struct {
 	kind         string
-	radius, size int // of a fingerprint
+	radius, size int    // of a fingerprint
+	sum          string // of an encoder of package pretrained
 }
 
 // The kinds of features.
@@ -45,7 +45,7 @@ const (
 var Encoder = Feature{kind: encoder}
 
 // FeatureWords lists the values of [ParseFeature].
-const FeatureWords = "encoder, pretrained, descriptors, rdkit, crippen, morgan[:RADIUS[:SIZE]] or " +
+const FeatureWords = "encoder, pretrained[:NAME], descriptors, rdkit, crippen, morgan[:RADIUS[:SIZE]] or " +
 	"bits[:RADIUS[:SIZE]]"
 
 // maxColumns bounds the size of a fingerprint; a batch holds more than a thousand of them.
@@ -54,8 +54,8 @@ const maxColumns = 1 << 13
 // ParseFeature parses the name of a feature:
 //
 //	encoder                    the vector of a model
-//	pretrained                 the vector of package pretrained, maybe with the sum of its model,
-//	                           which [Feature.String] adds
+//	pretrained[:NAME]          the vector of the built-in encoder, or of another one of package pretrained by
+//	                           its name or sum
 //	descriptors                the 52 of [descriptor.Calculator]
 //	rdkit                      all 217 of RDKit, by [descriptor.RDKit]
 //	crippen                    logP and MR
@@ -68,9 +68,12 @@ func ParseFeature(s string) (f Feature, err error) {
 	unknown := fmt.Errorf("feature %q: want %s", s, FeatureWords)
 	switch kind {
 	case frozen:
-		if sized && s != f.String() {
-			return f, fmt.Errorf("feature %q: the encoder in this program is another one, %v", s, f)
+		e, err := pretrained.Find(parameters)
+		if err != nil {
+			return f, fmt.Errorf("feature %q: %w", s, err)
 		}
+		// A model that learned from the vectors of an encoder must not see those of another.
+		f.sum = e.Sum()
 		return f, nil
 	case encoder, descriptors, rdkit, crippen:
 		if sized {
@@ -101,25 +104,24 @@ func ParseFeature(s string) (f Feature, err error) {
 	return f, nil
 }
 
-// frozenSum returns the beginning of the sum of the model of package pretrained. A model that
-// learned from its vectors must not see those of another.
-var frozenSum = sync.OnceValue(func() string {
-	return fmt.Sprintf("%x", sha256.Sum256(pretrained.Model))[:8]
-})
-
-// frozenColumns returns the names of the numbers of the model of package pretrained.
-var frozenColumns = sync.OnceValue(func() (names []string) {
-	for _, name := range openFrozen().Card.Encoder.Columns() {
-		names = append(names, frozen+"_"+name)
+// frozenColumns returns the names of the numbers of the encoders of package pretrained, by their sums.
+var frozenColumns = sync.OnceValue(func() map[string][]string {
+	columns := map[string][]string{}
+	for _, e := range pretrained.Encoders {
+		var names []string
+		for _, name := range openFrozen(e.Sum()).Card.Encoder.Columns() {
+			names = append(names, frozen+"_"+name)
+		}
+		columns[e.Sum()] = slices.Clip(names)
 	}
-	return slices.Clip(names)
+	return columns
 })
 
 // String returns the name that [ParseFeature] parses.
 func (f Feature) String() string {
 	switch {
 	case f.kind == frozen:
-		return f.kind + ":" + frozenSum()
+		return f.kind + ":" + f.sum
 	case f.size == 0:
 		return f.kind
 	}
@@ -128,6 +130,13 @@ func (f Feature) String() string {
 
 // MarshalText returns the name that [ParseFeature] parses; a run directory records it.
 func (f Feature) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+
+// isAmong reports whether features have f already, or the vector of another encoder of package pretrained.
+func (f Feature) isAmong(features []Feature) bool {
+	return slices.ContainsFunc(features, func(g Feature) bool {
+		return f == g || f.kind == frozen && g.kind == frozen
+	})
+}
 
 // Size returns how many numbers a feature of [Numbers] has.
 func (f Feature) Size() int { return len(f.columns(nil)) }
@@ -141,7 +150,7 @@ func (f Feature) columns(m *model.Trained) (names []string) {
 	case encoder:
 		return m.Card.Encoder.Columns()
 	case frozen:
-		return frozenColumns()
+		return frozenColumns()[f.sum]
 	case descriptors:
 		return descriptor.Names()
 	case rdkit:
@@ -155,9 +164,13 @@ func (f Feature) columns(m *model.Trained) (names []string) {
 	return names
 }
 
-// openFrozen returns the model of package pretrained on an engine of its own.
-func openFrozen() *model.Trained {
-	m, err := pretrained.Open(cpu.New(tensor.Float32))
+// openFrozen returns the encoder of package pretrained with this sum, on an engine of its own.
+func openFrozen(sum string) *model.Trained {
+	e, err := pretrained.Find(sum)
+	if err != nil {
+		panic(err) // ParseFeature has found it
+	}
+	m, err := e.Open(cpu.New(tensor.Float32))
 	if err != nil {
 		panic(err) // the file is part of the program
 	}
@@ -173,7 +186,7 @@ func Features(m *model.Trained, features ...Feature) (Model, error) {
 	}
 	rows := Model{Key: fmt.Sprintf("%v ", features)}
 	for i, f := range features {
-		if slices.Contains(features[:i], f) {
+		if f.isAmong(features[:i]) {
 			return rows, fmt.Errorf("feature %v is there twice", f)
 		}
 		names := f.columns(m)
@@ -202,7 +215,7 @@ func Features(m *model.Trained, features ...Feature) (Model, error) {
 func Numbers(features []Feature) (*model.Numbers, func() records.Vectors, error) {
 	n := new(model.Numbers)
 	for i, f := range features {
-		if f == Encoder || slices.Contains(features[:i], f) {
+		if f == Encoder || f.isAmong(features[:i]) {
 			return nil, nil, fmt.Errorf(
 				"features %v next to an encoder: want each once, and not the encoder",
 				features,
@@ -253,9 +266,11 @@ func newVectors(features []Feature, width int) *vectors {
 		wholeValues: make([]float64, len(descriptor.RDKitNames())),
 		generators:  make([]fingerprint.Morgan, len(features)),
 	}
-	if slices.Contains(features, Feature{kind: frozen}) {
-		// with a cache, the bits do not depend on other molecules
-		v.encoder = openFrozen().Remembering(cacheSize() / 8)
+	for _, f := range features {
+		if f.kind == frozen {
+			// with a cache, the bits do not depend on other molecules
+			v.encoder = openFrozen(f.sum).Remembering(cacheSize() / 8)
+		}
 	}
 	return v
 }

@@ -20,29 +20,36 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// TestModel: the file is the one that the card describes, and it embeds molecules.
-func TestModel(t *testing.T) {
+// TestEncoders: the files are those that the card describes, and they embed molecules.
+func TestEncoders(t *testing.T) {
 	card, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := pretrained.Open(cpu.New(tensor.Float32))
+	methods := map[string]string{"zinc": "descriptors", "minimol": "assays"}
+	for _, encoder := range pretrained.Encoders {
+		t.Run(encoder.Name, func(t *testing.T) { testEncoder(t, encoder, methods[encoder.Name], card) })
+	}
+}
+
+func testEncoder(t *testing.T, encoder pretrained.Encoder, method string, card []byte) {
+	m, err := encoder.Open(cpu.New(tensor.Float32))
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := m.Card.Provenance
-	if len(p.Data) != 1 || p.Method != "descriptors" || p.Seed != 0 {
+	if len(p.Data) == 0 || p.Method != method || p.Seed != 0 {
 		t.Errorf("%+v", p)
 	}
 	for _, want := range []string{
-		fmt.Sprintf("%x", sha256.Sum256(pretrained.Model)), p.Data[0].SHA256, fmt.Sprint(p.Epochs, " epochs"), fmt.Sprint("width ", m.Width()),
+		fmt.Sprintf("%x", sha256.Sum256(encoder.File)), p.Data[0].SHA256, fmt.Sprint(p.Epochs, " epochs"), fmt.Sprint("width ", m.Width()),
 	} {
 		if !bytes.Contains(card, []byte(want)) {
 			t.Errorf("the card has no %q", want)
 		}
 	}
-	if limit := 8 << 20; len(pretrained.Model) > limit {
-		t.Errorf("%d bytes; want at most %d", len(pretrained.Model), limit)
+	if limit := 6 << 20; len(encoder.File) > limit {
+		t.Errorf("%d bytes; want at most %d", len(encoder.File), limit)
 	}
 	graphs := parse(t, m, "CCO c1ccccc1 C1CCCCC1 CC(=O)O CC(=O)[O-] CC(=O)c1ccccc1 c1cccc(C(C)=O)c1 Cc1ccccc1")
 	h, err := m.Embed(context.Background(), graphs)

@@ -14,7 +14,6 @@ import (
 	"github.com/specmatch/specmatch/specmatch/apply"
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/model"
-	"github.com/specmatch/specmatch/specmatch/pretrained"
 	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/tensor/files"
 )
@@ -39,12 +38,13 @@ func setupConvert(f *cli.FlagSet) cli.Action {
 	f.Add(&x.engine)
 	f.Arguments("in", "out")
 	f.Check(func() error {
+		_, isBuiltin, _ := builtinEncoder(x.In)
 		switch {
 		case x.In == "":
 			return cli.Usagef("-in is needed: a .pth or .safetensors file from PyTorch")
-		case x.In == builtin && x.Like != "":
-			return cli.Usagef("-in %s is a complete model: drop -like", builtin)
-		case x.In != builtin && x.Like == "" && strings.HasSuffix(x.Out, ensembleEnding):
+		case isBuiltin && x.Like != "":
+			return cli.Usagef("-in %s is a complete model: drop -like", x.In)
+		case !isBuiltin && x.Like == "" && strings.HasSuffix(x.Out, ensembleEnding):
 			if info, err := os.Stat(x.In); err == nil && info.IsDir() { // of which model files are read
 				return checkOutputs([]string{x.Out})
 			}
@@ -67,14 +67,17 @@ func (x *conversion) run(ctx context.Context, stdout, _ io.Writer) error {
 		return cli.Usagef("-in %s: this is a directory; want a file of weights, or -out NAME.zip for an ensemble "+
 			"of its models", x.In)
 	}
-	if x.In == builtin {
+	if encoder, ok, err := builtinEncoder(x.In); ok {
+		if err != nil {
+			return cli.Usagef("-in %s: %w", x.In, err)
+		}
 		err := files.Write(x.Out, func(w io.Writer) error {
-			_, err := w.Write(pretrained.Model)
+			_, err := w.Write(encoder.File)
 			return err
 		})
 		if err == nil {
-			_, err = fmt.Fprintf(stdout, "%s: the built-in encoder for molecules\n"+
-				"next: specmatch inspect -model %[1]s\n", x.Out)
+			_, err = fmt.Fprintf(stdout, "%s: the built-in encoder %s for molecules\n"+
+				"next: specmatch inspect -model %[1]s\n", x.Out, encoder.Name)
 		}
 		return err
 	}

@@ -230,12 +230,20 @@ func TestPretrained(t *testing.T) {
 	if columns := strings.Split(lines[40], ","); len(lines) != 41 || len(columns) != 1+5*3*128 || columns[0] != "m39" {
 		t.Errorf("%d lines, the last %v", len(lines), lines[len(lines)-1])
 	}
-	must(t, "convert -in pretrained -out copy.safetensors")
-	if read(t, "copy.safetensors") != string(pretrained.Model) {
-		t.Error("convert has changed the encoder that is part of the program")
+	for _, encoder := range pretrained.Encoders {
+		must(t, "convert -in pretrained:"+encoder.Name+" -out copy.safetensors")
+		if read(t, "copy.safetensors") != string(encoder.File) {
+			t.Errorf("convert has changed the encoder %s, which is part of the program", encoder.Name)
+		}
+	}
+	if must(t, "embed -in m.csv -id name -out - -model pretrained:zinc") != must(t, "embed -in m.csv -id name -out -") {
+		t.Error("zinc is not the built-in encoder")
+	}
+	if must(t, "embed -in m.csv -id name -out - -model pretrained:minimol") != must(t, "embed -in m.csv -id name -out - -model copy.safetensors -readout all:sum,mean,max") {
+		t.Error("minimol has not the vectors of its file")
 	}
 	about := must(t, "inspect")
-	for _, want := range []string{"chemgin, 5 layers of width 128", "reads       molecules", "by          descriptors", fmt.Sprintf("%x", sha256.Sum256(pretrained.Model))} {
+	for _, want := range []string{"chemgin, 5 layers of width 128", "reads       molecules", "by          descriptors", fmt.Sprintf("%x", sha256.Sum256(pretrained.Builtin().File))} {
 		if !strings.Contains(about, want) {
 			t.Errorf("no %q in\n%s", want, about)
 		}

@@ -94,7 +94,7 @@ func TestMessages(t *testing.T) {
 		// values
 		"finetune -in m.csv -target length -seeds 0": `invalid value "0" for flag -seeds: want a whole number of at least 1`,
 		"finetune -in m.csv -target length -folds 1": "-folds 1: want at least 2, or 0 for splits by -split",
-		"embed -in m.csv -out w.npy -features foo":   "want encoder, pretrained, descriptors, rdkit, crippen, morgan",
+		"embed -in m.csv -out w.npy -features foo":   "want encoder, pretrained[:NAME], descriptors, rdkit, crippen, morgan",
 		"embed -in m.csv -out w.npy -shard 3/2":      "want i/n with i from 0 to n-1, such as 0/8",
 		"embed -in m.csv -out w.npy -backend cudo":   `want cpu, cuda or cuda-3xtf32; did you mean "cuda"?`,
 		// splits

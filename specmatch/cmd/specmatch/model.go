@@ -25,8 +25,19 @@ import (
 	"github.com/specmatch/specmatch/tensor/files"
 )
 
-// builtin is the value of -model that stands for the encoder in this program.
+// builtin is the value of -model that stands for the encoder in this program; with a colon and a name behind it, it
+// stands for one of several.
 const builtin = "pretrained"
+
+// builtinEncoder returns the encoder of this program that a value of -model stands for; ok is false for other models.
+func builtinEncoder(path string) (e pretrained.Encoder, ok bool, err error) {
+	kind, name, named := strings.Cut(path, ":")
+	if kind != builtin || named && name == "" {
+		return e, false, nil
+	}
+	e, err = pretrained.Find(name)
+	return e, true, err
+}
 
 // predictors is the value of -model that stands for all predictors in this program; with a colon and the name of an
 // endpoint behind it, it stands for one.
@@ -51,7 +62,11 @@ func openModel(path string, e cli.Engine) (*modelOnEngine, error) {
 
 // openModelOn is [openModel] with a function that opens the engine.
 func openModelOn(path string, open func() (backend.Backend, error)) (*modelOnEngine, error) {
-	source := bufio.NewReader(bytes.NewReader(pretrained.Model))
+	encoder, isBuiltin, err := builtinEncoder(path)
+	if err != nil {
+		return nil, cli.Usagef("-model %s: %w", path, err)
+	}
+	source := bufio.NewReader(bytes.NewReader(encoder.File))
 	if endpoint, ok := shipped(path); ok {
 		text, err := admet.Model(endpoint)
 		if err != nil {
@@ -63,7 +78,7 @@ func openModelOn(path string, open func() (backend.Backend, error)) (*modelOnEng
 			return nil, err
 		}
 		source.Reset(bytes.NewReader(text))
-	} else if path != builtin {
+	} else if !isBuiltin {
 		file, err := os.Open(path)
 		if err != nil {
 			return nil, err
@@ -83,7 +98,7 @@ func openModelOn(path string, open func() (backend.Backend, error)) (*modelOnEng
 	if err == nil {
 		_, err = io.Copy(hash, source)
 	}
-	if err == nil && path == builtin {
+	if err == nil && isBuiltin {
 		m, err = m.WithReadout(gnn.ReadoutAll)
 	}
 	if err != nil {
@@ -195,8 +210,8 @@ func oneModelFile(path string) (string, error) {
 func setupInspect(f *cli.FlagSet) cli.Action {
 	path := builtin
 	cli.Var(f, &path, "model", setting.Text,
-		"model `file` to describe; pretrained is the built-in encoder for molecules, and admet lists the built-in\n"+
-			"predictors, such as admet:herg")
+		"model `file` to describe; pretrained is the built-in encoder for molecules, pretrained:minimol is another\n"+
+			"one, and admet lists the built-in predictors, such as admet:herg")
 	f.Arguments("model")
 	return func(_ context.Context, stdout, _ io.Writer) error {
 		if path == predictors {

@@ -222,9 +222,9 @@ class Embedder:
         epochs : int, default 20
             Number of training epochs.
         features : str or list of str, default "encoder"
-            Features A,B of molecules to concatenate into a vector: encoder, pretrained, descriptors, rdkit,
-            crippen, morgan[:RADIUS[:SIZE]] or bits[:RADIUS[:SIZE]], that is the 52 descriptors, Crippen's logP
-            and MR, and Morgan counts or bits as in RDKit (2:2048 by default).
+            Features A,B of molecules to concatenate into a vector: encoder, pretrained[:NAME], descriptors,
+            rdkit, crippen, morgan[:RADIUS[:SIZE]] or bits[:RADIUS[:SIZE]], that is the 52 descriptors,
+            Crippen's logP and MR, and Morgan counts or bits as in RDKit (2:2048 by default).
         graphcl_code : bool, default True
             Use the augmentations, self-loops and batch order of GraphCL's code; false: the intended
             augmentations and reshuffled batches of the other methods.
@@ -462,10 +462,10 @@ class Predictor:
         epochs : int, default 100
             Number of training epochs.
         features : str or list of str
-            Features A,B of molecules that the head sees next to the encoder's vector: encoder, pretrained,
-            descriptors, rdkit, crippen, morgan[:RADIUS[:SIZE]] or bits[:RADIUS[:SIZE]]; by default
-            descriptors,morgan,pretrained; encoder alone uses none of them, and auto picks a set by the errors
-            of forests on the validation sets.
+            Features A,B of molecules that the head sees next to the encoder's vector: encoder,
+            pretrained[:NAME], descriptors, rdkit, crippen, morgan[:RADIUS[:SIZE]] or bits[:RADIUS[:SIZE]]; by
+            default descriptors,morgan,pretrained; encoder alone uses none of them, and auto picks a set by the
+            errors of forests on the validation sets.
         forest : int, default 100
             Trees of the random forest on descriptors and fingerprints that takes part in predictions for
             molecules; 0 leaves it out.

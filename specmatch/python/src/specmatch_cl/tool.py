@@ -149,17 +149,19 @@ def none_usable(error: str) -> bool:
     return "records can be used" in error
 
 @cache
-def pretrained() -> bytes:
-    """The encoder of molecules in the program."""
+def pretrained(name: str) -> bytes:
+    """An encoder of molecules in the program: "pretrained", or "pretrained:minimol" and so on."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.safetensors"
-        with running(["convert", "-in=pretrained", f"-out={path}"]):
+        with running(["convert", f"-in={name}", f"-out={path}"]):
             pass
         return path.read_bytes()
 
 def load(model: Source) -> bytes:
-    """A model file's contents; None and "pretrained" stand for the encoder in the program."""
-    return pretrained() if model is None or model == "pretrained" else Path(model).read_bytes()
+    """A model file's contents; None, "pretrained" and "pretrained:NAME" stand for encoders in the program."""
+    name = "pretrained" if model is None else str(model)
+    builtin = name == "pretrained" or name.startswith("pretrained:")
+    return pretrained(name) if builtin else Path(name).read_bytes()
 
 def members(path: str | os.PathLike[str]) -> list[bytes]:
     """The model files of an ensemble of ``specmatch convert``, of a run directory, or of a model file, which has one."""
