@@ -77,7 +77,7 @@ func pythonParameter(f described) parameter {
 // The parameters that are no flags.
 var (
 	modelParameter = parameter{"model", "Source", "None",
-		"str or None\nModel file; None and \"pretrained\" are the encoder of molecules in the program."}
+		"str or None\nModel file; None and \"pretrained\" are the encoder of molecules in the program, \"pretrained:NAME\" is another one."}
 	sharedParameters = []parameter{
 		{"handle_invalid", "str", `"error"`, "{\"error\", \"nan\", \"drop\"}\nWhat to do with a record that cannot be read: an error, a " +
 			"row of NaN, or no row. Unless it is \"error\", training skips such records."},

@@ -181,7 +181,8 @@ class Embedder:
         Parameters
         ----------
         model : str or None
-            Model file; None and "pretrained" are the encoder of molecules in the program.
+            Model file; None and "pretrained" are the encoder of molecules in the program, "pretrained:NAME" is
+            another one.
         method : str or None
             Method of specmatch train by which fit trains an encoder on its records; None is the model file as
             it is.
