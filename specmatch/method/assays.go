@@ -10,10 +10,8 @@ import (
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn"
-	"github.com/specmatch/specmatch/gnn/augment"
 	"github.com/specmatch/specmatch/gnn/dataset/tasks"
 	"github.com/specmatch/specmatch/gnn/graph"
-	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/setting"
 )
 
@@ -29,17 +27,12 @@ var assays = &Method{
 	Molecules: true,
 	Labels:    true,
 	Readout:   gnn.ReadoutAll,
-	Settings: []setting.Setting{
-		taskPower, taskMinimum, besideWeight, morgan, anneal, viewsWeight, Policy, Ratio, Tau,
-	},
-	ignores: func(s Setup) (ignored []setting.Setting) {
-		if besideWeight.Of(s.Options) == 0 {
-			ignored = append(ignored, morgan)
+	Settings:  []setting.Setting{taskPower, taskMinimum, besideWeight, morgan, anneal},
+	ignores: func(s Setup) []setting.Setting {
+		if besideWeight.Of(s.Options) > 0 {
+			return nil
 		}
-		if viewsWeight.Of(s.Options) == 0 {
-			ignored = append(ignored, Policy, Ratio, Tau)
-		}
-		return ignored
+		return []setting.Setting{morgan}
 	},
 	new: func(s Setup) (*Learner, error) {
 		heads, err := s.taskTargets()
@@ -59,16 +52,7 @@ var assays = &Method{
 		}
 		a := NewAssays(s.Backend, e, heads, described, rng)
 		a.Beside = besideWeight.Of(s.Options)
-		views := []augment.Augmentation{augment.Identity{}}
-		if weight := viewsWeight.Of(s.Options); weight > 0 {
-			view, err := s.View()
-			if err != nil {
-				return nil, err
-			}
-			views = append(views, view)
-			a.addContrast(s.Backend, weight, specmatch.InfoNCE{Tau: Tau.Of(s.Options)}, rng)
-		}
-		return s.newPrediction(a, e, a.Loss, views...), nil
+		return s.newPrediction(a, e, a.Loss), nil
 	},
 }
 
@@ -91,19 +75,12 @@ var (
 		setting.Float(0, 1e6),
 		1.0,
 	)
-	viewsWeight = setting.New(
-		"views-weight",
-		"`weight` of InfoNCE between a molecule and an augmented view of it, next to the loss of assays; 0 is none",
-		setting.Float(0, 1e6),
-		0.0,
-	)
 )
 
 // Assays predicts labels of tasks. With s = h·W + c the outputs for a table of labels y with weights w, which
 // are 0 where there is no label,
 //
-//	loss = Σ over the tables of Σ w·l(s, y) / Σ w  +  Beside · the loss of Prediction
-//	     + Weight · InfoNCE of the projections of a graph and of a view of it,
+//	loss = Σ over the tables of Σ w·l(s, y) / Σ w  +  Beside · the loss of Prediction,
 //	l(s, y) = softplus(s) - y·s for labels from 0 to 1, else d²/2 where |d| = |s - y| < 1, else |d| - ½.
 //
 // c is the logit of the task's mean; labels outside 0 to 1 are standardised, and their c is 0.
@@ -112,10 +89,6 @@ type Assays struct {
 	Beside float64 // weight of the loss of Prediction
 	Heads  []*nn.Embedding
 	Tasks  []*TaskTargets
-	// Weight is that of Contrast; with a weight of 0, batches have one view and there is no Projection.
-	Weight     float64
-	Contrast   specmatch.InfoNCE
-	Projection *nn.MLP
 }
 
 // NewAssays returns the task with Xavier-uniform outputs, and those of NewPrediction for the described targets,
@@ -135,22 +108,11 @@ func NewAssays(
 	return a
 }
 
-// addContrast adds InfoNCE between the first view of a batch and the second.
-func (a *Assays) addContrast(be backend.Backend, weight float64, contrast specmatch.InfoNCE, rng *rand.Rand) {
-	width := a.Width()
-	a.Weight = weight
-	a.Contrast = contrast
-	a.Projection = nn.NewMLP(be, "pretext.projection", []int{width, width, width}, nn.XavierUniform, rng)
-}
-
 // Parameters returns the encoder's and those of all outputs.
 func (a *Assays) Parameters() []*autodiff.Param {
 	params := a.Prediction.Parameters()
 	for _, h := range a.Heads {
 		params = append(params, h.Parameters()...)
-	}
-	if a.Projection != nil {
-		params = append(params, a.Projection.Parameters()...)
 	}
 	return params
 }
@@ -160,12 +122,6 @@ func (a *Assays) Parameters() []*autodiff.Param {
 func (a *Assays) Loss(b *graph.Batch, samples []int, t *autodiff.Tape) *autodiff.Var {
 	h := a.Forward(gnn.NewBatch(t, b), nn.Train)
 	var losses []*autodiff.Var
-	if n := len(samples); a.Weight > 0 {
-		z := a.Projection.Forward(h)
-		contrast := a.Contrast.Loss(z.SliceRows(0, n), z.SliceRows(n, 2*n))
-		losses = append(losses, contrast.Scale(a.Weight))
-		h = h.SliceRows(0, n)
-	}
 	for k, targets := range a.Tasks {
 		if l := targets.loss(h, samples, a.Heads[k]); l != nil {
 			losses = append(losses, l)

@@ -43,7 +43,7 @@ var descriptors = &Method{
 			return nil, err
 		}
 		p := NewPrediction(s.Backend, e, targets, rng)
-		return s.newPrediction(p, e, p.Loss, augment.Identity{}), nil
+		return s.newPrediction(p, e, p.Loss), nil
 	},
 }
 
@@ -75,11 +75,9 @@ type prediction struct {
 }
 
 // newPrediction returns the learner of a module that holds the encoder e.
-func (s Setup) newPrediction(
-	m nn.Module, e gnn.Encoder, loss batchLoss, views ...augment.Augmentation,
-) *Learner {
+func (s Setup) newPrediction(m nn.Module, e gnn.Encoder, loss batchLoss) *Learner {
 	l := &prediction{
-		Defaults:  train.Defaults{Loader: s.loader(views...)},
+		Defaults:  train.Defaults{Loader: s.loader(augment.Identity{})},
 		Minimizer: train.NewMinimizer(s.Backend, m, s.Rate),
 		loss:      loss,
 		rate:      s.Rate,

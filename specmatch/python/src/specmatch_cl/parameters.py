@@ -66,7 +66,6 @@ FLAGS: dict[str, tuple[str, ...]] = {
         "tau",
         "tf32",
         "theta_gradient",
-        "views_weight",
         "warmup",
     ),
     "finetune": (
@@ -172,7 +171,6 @@ class Embedder:
         tau: float | None = None,
         tf32: bool | None = None,
         theta_gradient: bool | None = None,
-        views_weight: float | None = None,
         warmup: int | None = None,
     ) -> None:
         """None stands for the default of the program, which is named here; for molecules
@@ -314,9 +312,6 @@ class Embedder:
             Let cuda round the inputs of float32 products to TF32 (10 mantissa bits), for speed.
         theta_gradient : bool, default False
             Let the gradient flow through the threshold θ.
-        views_weight : float, default 0
-            Weight of InfoNCE between a molecule and an augmented view of it, next to the loss of assays; 0 is
-            none.
         warmup : int, default 0
             Number of steps over which β grows linearly from 0.
         """
@@ -374,7 +369,6 @@ class Embedder:
         self.tau = tau
         self.tf32 = tf32
         self.theta_gradient = theta_gradient
-        self.views_weight = views_weight
         self.warmup = warmup
 
 
