@@ -361,7 +361,11 @@ var fittings = map[string]fitting{
 var (
 	earlier = []string{"descriptors", "morgan:2:2048", learned}
 	rdkit   = []string{"rdkit", "morgan:2:2048", learned}
-	minimol = []string{"descriptors", "morgan:2:2048", learned + ":minimol"}
+	minimol = []string{
+		"descriptors",
+		"morgan:2:2048",
+		learned + ":minimol",
+	}
 )
 
 // mixture adds to a fit what all fits of finetune have: the forest, and a scale that validation chooses.
