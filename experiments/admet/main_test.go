@@ -104,7 +104,7 @@ func TestScaffolds(t *testing.T) {
 			t.Errorf("%s: %+v, the mean %v", m, r, mean.Mean)
 		}
 	}
-	if r, _ := runtest.Find(rows, "esol", "counts-scaffold", "scaffold"); !(r.Mean > 50 && r.Mean <= 100) {
+	if r, _ := runtest.Find(rows, "esol", "counts-scaffold", "scaffold"); !(r.Mean > 50 && r.Mean <= 100) || r.Metric != "scaffold_recall" {
 		t.Errorf("scaffolds: %+v", r)
 	}
 	if !strings.Contains(stdout.String(), "10 % to test on: mean ± standard error") {

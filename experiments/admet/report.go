@@ -29,14 +29,15 @@ func (x *experiment) report(stdout io.Writer, outcomes []outcome) error {
 		s, _ := find(name) // execute has found it
 		first := len(rows)
 		digits := 3
-		direction := "↑"
-		if s.sign() < 0 {
-			direction = "↓"
-		}
 		if s.scaffolds {
 			digits = 2
 		}
-		cells := []table.Cell{table.Text(s.metric + " " + direction)}
+		metric, sign := methodOf(x.methods.Names[0]).metric(s)
+		direction := "↑"
+		if sign < 0 {
+			direction = "↓"
+		}
+		cells := []table.Cell{table.Text(metric + " " + direction)}
 		for _, m := range x.methods.Names {
 			r := newRow(s, m, outcomes)
 			spread := r.Std
@@ -51,7 +52,8 @@ func (x *experiment) report(stdout io.Writer, outcomes []outcome) error {
 		cells = nil
 		for _, p := range pairs {
 			d := compare.Seeds(rows[first+p[0]].PerSeed, rows[first+p[1]].PerSeed)
-			cells = append(cells, table.MeanStd(s.sign()*d.Mean, d.Err, digits))
+			_, sign := methodOf(x.methods.Names[p[0]]).metric(s)
+			cells = append(cells, table.MeanStd(sign*d.Mean, d.Err, digits))
 		}
 		paired.Add(name, cells...)
 	}
@@ -63,6 +65,14 @@ func (x *experiment) report(stdout io.Writer, outcomes []outcome) error {
 	}
 	_, err := fmt.Fprintf(stdout, "results and table: %s\n", x.dir.Path)
 	return err
+}
+
+// metric returns the name of what the method is scored by on a set, and 1 if more of it is better, else -1.
+func (m method) metric(s set) (name string, sign float64) {
+	if m.model == recall {
+		return "scaffold_recall", 1
+	}
+	return s.metric, s.sign()
 }
 
 // caption says how the sets are divided.
@@ -127,12 +137,13 @@ func (x *experiment) pairs() (pairs [][2]int, names []string) {
 
 // newRow returns the row of results.json for a method on a set.
 func newRow(s set, method string, outcomes []outcome) run.Row {
+	metric, _ := methodOf(method).metric(s)
 	r := run.Row{
 		Experiment: "admet",
 		Dataset:    s.name,
 		Method:     method,
 		Protocol:   s.protocol(),
-		Metric:     s.metric,
+		Metric:     metric,
 		Backend:    engine,
 		Precision:  "float32",
 	}
