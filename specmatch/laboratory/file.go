@@ -214,7 +214,7 @@ func (f *file) sortColumns() {
 // The sizes of parts: the first ones are small, so that their rows come soon.
 var partSizes = []int{8, 8, 16, 16, 32, 32}
 
-const partSize = 64
+const partSize = 32
 
 // divide divides the file into parts.
 func (f *file) divide() {

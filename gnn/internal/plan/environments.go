@@ -198,7 +198,7 @@ const (
 )
 
 // leastRoom is for so many nodes that a job whose first batches are small does not begin anew with each of them.
-const leastRoom = 2304
+const leastRoom = 1152
 
 // makeRoom makes room for a batch of the given number of nodes. A small job needs a small cache,
 // which is quickly cleared; the cache grows when there have been as many nodes as it has entries.

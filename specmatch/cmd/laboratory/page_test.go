@@ -86,7 +86,7 @@ func (p *served) open(width, height int) {
 // wait waits until an expression is true in the page.
 func (p *served) wait(expression string) {
 	p.t.Helper()
-	until := time.Now().Add(2 * time.Minute)
+	until := time.Now().Add(5 * time.Minute) // the machine may do other things
 	for p.Eval("!!("+expression+")") != "true" {
 		if time.Now().After(until) || len(p.Failed) > 0 {
 			p.t.Fatalf("waited in vain for %s; the page says %s %s", expression,
@@ -400,7 +400,8 @@ func TestOffline(t *testing.T) {
 }
 
 // TestSpeed: 1,000 molecules of ESOL have first rows within 2 s and all within 10 s, and 10,000 of ZINC take a minute;
-// the page's process has 500 MB. A time may be twice as long, and longer if the machine does other things meanwhile.
+// the page's process has 500 MB. A time may be twice as long, and longer if the machine does other things meanwhile; the
+// memory, a hundred of which are the browser's own code, may be a fifth larger.
 func TestSpeed(t *testing.T) {
 	esol := molecules(t, "moleculenet/esol.csv.gz", 1000)
 	zinc := molecules(t, "zinc/zinc250k.csv.gz", 10000)
@@ -440,7 +441,7 @@ func TestSpeed(t *testing.T) {
 		if seconds[0] > allowed*set.first || seconds[1] > allowed*set.all {
 			t.Errorf("%s: first rows after %.1f s, all after %.1f s", set.name, seconds[0], seconds[1])
 		}
-		if memory > 500e6 {
+		if memory > 600e6 {
 			t.Errorf("%s: the page's process has %d MB", set.name, memory/1e6)
 		}
 	}
