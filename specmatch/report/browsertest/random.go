@@ -22,7 +22,8 @@ type Random struct {
 }
 
 // act takes an action on a random one of the elements.
-const act = `const all = [...document.querySelectorAll(task.Elements)].filter(e => e.checkVisibility() && e.type !== "file" && !e.matches(":disabled"));
+const act = `const usable = e => e.checkVisibility() && e.type !== "file" && !e.matches(":disabled");
+	const all = [...document.querySelectorAll(task.Elements)].filter(usable);
 	const e = all[pick %% all.length];
 	const tell = (...names) => { for (const name of names) e.dispatchEvent(new Event(name, { bubbles: true })); };
 	if (e.matches("select")) {
@@ -56,7 +57,8 @@ func (b *Browser) Act(r Random) {
 	rng := rand.New(rand.NewPCG(r.Seed, 0))
 	for i := range r.Actions {
 		pick, k := rng.IntN(1e6), rng.IntN(1000)
-		b.Eval(fmt.Sprintf("(async () => { const task = %s, pick = %d, k = %d;\n"+act+"\n%s })()", task, pick, k, r.After))
+		const script = "(async () => { const task = %s, pick = %d, k = %d;\n" + act + "\n%s })()"
+		b.Eval(fmt.Sprintf(script, task, pick, k, r.After))
 		if len(b.Failed) > 0 {
 			b.t.Fatalf("a script has failed after action %d of seed %d: %s", i+1, r.Seed, b.Failed[0])
 		}
