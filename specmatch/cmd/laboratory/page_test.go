@@ -401,7 +401,7 @@ func TestOffline(t *testing.T) {
 
 // TestSpeed: 1,000 molecules of ESOL have first rows within 2 s and all within 10 s, and 10,000 of ZINC take a minute;
 // the page has 500 MB. A time may be twice as long, and longer if the machine does other things meanwhile. The process
-// may have a fifth more, since a hundred are the browser's own code.
+// may have a fifth more, since the browser's own code is a part of it.
 func TestSpeed(t *testing.T) {
 	esol := molecules(t, "moleculenet/esol.csv.gz", 1000)
 	zinc := molecules(t, "zinc/zinc250k.csv.gz", 10000)

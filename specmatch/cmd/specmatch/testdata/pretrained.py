@@ -16,7 +16,12 @@ Frozen vectors are judged by experiments/admet.
 
     python pretrained.py beside RUN RUN
         prints by how much (in hundredths of the logarithm) the errors of vectors on validation parts differ
-        in two runs of experiments/admet with the methods counts and vectors, the second from the first.
+        in two runs of experiments/admet with the methods counts and vectors, the second from the first, and the p of
+        paired t-tests (the mean of the sets by Welch's degrees of freedom), without a correction.
+
+    python pretrained.py fits RESULTS.json METHOD METHOD
+        prints the ratio of the second method's error to the first one's in rows of experiments/admet, and the
+        geometric mean over the sets with its standard error and the p of Wilcoxon's signed ranks.
 """
 import gzip
 import hashlib
@@ -133,6 +138,7 @@ def beside(base, other):
     def read(path):
         lines = [json.loads(line) for line in open(path + "/done.jsonl")]
         return {(r["Set"], r["Method"], l["unit"].split("=")[1]): r for l in lines for r in [l["result"]]}
+    from scipy import stats
     a, b = read(base), read(other)
     error = lambda r: 100 - r["Valid"] if r["Valid"] > 20 else r["Valid"]  # ROC-AUC in %, or RMSE
     show = lambda v: f"{np.mean(v):5.1f} ± {np.std(v, ddof=1) / len(v) ** 0.5:.1f}"
@@ -141,10 +147,30 @@ def beside(base, other):
         if method == "vectors":
             logs.setdefault(s, []).append(100 * np.log(error(b[s, method, seed]) / error(a[s, method, seed])))
     for s, v in logs.items():
-        gain = [b[s, "vectors", str(k)]["Value"] - b[s, "counts", str(k)]["Value"] for k in range(len(v))]
-        print(f"{s:10} {show(v)}   vectors - counts on test parts, first three {show(gain[:3])}, all {show(gain)}")
+        print(f"{s:10} {show(v)}   p = {stats.ttest_1samp(v, 0).pvalue:.5f}")
+        if (s, "counts", "0") in b:
+            gain = [b[s, "vectors", str(k)]["Value"] - b[s, "counts", str(k)]["Value"] for k in range(len(v))]
+            print(f"{'':10} vectors - counts on test parts, first three {show(gain[:3])}, all {show(gain)}")
     each = [np.var(v, ddof=1) / len(v) for v in logs.values()]
-    print(f"mean       {np.mean([np.mean(v) for v in logs.values()]):5.1f} ± {sum(each) ** 0.5 / len(each):.1f}")
+    mean, error = np.mean([np.mean(v) for v in logs.values()]), sum(each) ** 0.5 / len(each)
+    freedom = sum(each) ** 2 / sum(e ** 2 / (len(v) - 1) for e, v in zip(each, logs.values()))
+    print(f"mean       {mean:5.1f} ± {error:.1f}   p = {2 * stats.t.sf(abs(mean) / error, freedom):.5f}")
 
 
-{"split": split, "validate": validate, "limits": limits, "beside": beside}[sys.argv[1]](*sys.argv[2:])
+def fits(path, first, second):
+    """How the errors of two methods differ in rows of experiments/admet, paired by seed."""
+    from scipy import stats
+    best = {"mae": 0, "rmse": 0, "spearman": 1}  # others are in %
+    rows = {(r["dataset"], r["method"]): r for r in json.load(open(path))}
+    ratios = {}
+    for name in dict.fromkeys(name for name, _ in rows):
+        a, b = ([abs(best.get(r["metric"], 100) - v) for v in r["per_seed"]] for r in (rows[name, first], rows[name, second]))
+        ratios[name] = np.mean(np.log(np.divide(b, a)))
+        print(f"{name:35} {np.exp(ratios[name]):.3f}")
+    for left_out in (None, "hia_hou"):
+        v = np.array([x for name, x in ratios.items() if name != left_out])
+        print(f"{'all' if left_out is None else 'without ' + left_out}: {100 * np.expm1(v.mean()):.1f} ± "
+              f"{100 * v.std(ddof=1) / len(v) ** 0.5:.1f} % (n = {len(v)}, better on {(v < 0).sum()}), p = {stats.wilcoxon(v).pvalue:.3f}")
+
+
+{"split": split, "validate": validate, "limits": limits, "beside": beside, "fits": fits}[sys.argv[1]](*sys.argv[2:])
