@@ -65,6 +65,9 @@ func TestFusedRows(t *testing.T) {
 				"plain": norm(false, false, false), "ReLU": norm(false, false, true),
 				"weighted": norm(true, false, false), "weighted, ReLU": norm(true, false, true), "weighted, bias": norm(true, true, false),
 				"bias": norm(false, true, false), "bias, ReLU": norm(false, true, true),
+				"L2Normalize": func(x, _, _ *autodiff.Var) (*autodiff.Var, *tensor.Tensor, *tensor.Tensor) {
+					return x.L2Normalize(), nil, nil
+				},
 				"AddRowReLU": func(x, _, beta *autodiff.Var) (*autodiff.Var, *tensor.Tensor, *tensor.Tensor) {
 					return x.AddRowReLU(beta), nil, nil
 				},

@@ -103,6 +103,9 @@ func (x *Var) Softmax() *Var {
 // dx_i = dy_i/r_i.
 func (x *Var) L2Normalize() *Var {
 	t := x.tape
+	if t.fused.Unit != nil {
+		return x.l2NormalizeFused(t.fused.Unit)
+	}
 	be := t.be
 	n := x.Rows()
 	f := x.Cols()

@@ -48,21 +48,31 @@ func concat(
 	be := t.be
 	out := t.Alloc(rows, cols)
 	var i, j int
-	for _, v := range vs {
-		be.CopyBlock(out, i, j, v.value, 0, 0, v.Rows(), v.Cols())
+	blocks := make([]backend.Block, len(vs))
+	for k, v := range vs {
+		blocks[k] = backend.Block{
+			Dst: out, DI: i, DJ: j, Src: v.value, Rows: v.Rows(), Cols: v.Cols(),
+		}
 		i += stepRows * v.Rows()
 		j += stepCols * v.Cols()
 	}
+	backend.CopyBlocks(be, blocks)
 	return t.Record(name, out, func(dy *tensor.Tensor) {
-		var i, j int
-		for _, v := range vs {
+		var needy []*Var
+		var back []backend.Block
+		for k, v := range vs {
 			if v.needs {
-				dv := be.Alloc(v.Rows(), v.Cols())
-				be.CopyBlock(dv, 0, 0, dy, i, j, v.Rows(), v.Cols())
-				v.AddGrad(dv)
+				needy = append(needy, v)
+				b := blocks[k]
+				dv := be.Alloc(b.Rows, b.Cols)
+				back = append(back, backend.Block{
+					Dst: dv, Src: dy, SI: b.DI, SJ: b.DJ, Rows: b.Rows, Cols: b.Cols,
+				})
 			}
-			i += stepRows * v.Rows()
-			j += stepCols * v.Cols()
+		}
+		backend.CopyBlocks(be, back)
+		for k, v := range needy {
+			v.AddGrad(back[k].Dst)
 		}
 	}, vs...)
 }

@@ -7,6 +7,8 @@ import "github.com/specmatch/specmatch/tensor"
 type Capabilities struct {
 	Fused
 	Rows     RowKeeper
+	Narrow   NarrowDownloader
+	Blocks   BlockCopier
 	Recorder Recorder
 	Meter    Meter
 }
@@ -17,6 +19,7 @@ type Capabilities struct {
 // of the package, and gives equal bits for any number of threads.
 type Fused struct {
 	Bias       BiasFuser
+	Unit       UnitFuser
 	Norm       NormFuser
 	Messages   MessageFuser
 	Statistics StatisticsTracker
@@ -30,6 +33,7 @@ type Fused struct {
 // interfaces: a test fails for a type assertion on one of them anywhere else.
 func CapabilitiesOf(be Backend) (c Capabilities) {
 	c.Bias, _ = be.(BiasFuser)
+	c.Unit, _ = be.(UnitFuser)
 	c.Norm, _ = be.(NormFuser)
 	c.Messages, _ = be.(MessageFuser)
 	c.Statistics, _ = be.(StatisticsTracker)
@@ -38,6 +42,8 @@ func CapabilitiesOf(be Backend) (c Capabilities) {
 	c.Contrast, _ = be.(ContrastFuser)
 	c.Adam, _ = be.(AdamFuser)
 	c.Rows, _ = be.(RowKeeper)
+	c.Narrow, _ = be.(NarrowDownloader)
+	c.Blocks, _ = be.(BlockCopier)
 	c.Recorder, _ = be.(Recorder)
 	c.Meter, _ = be.(Meter)
 	return c
@@ -50,6 +56,15 @@ type BiasFuser interface {
 	// BiasReLUBackward sets dx to dy where y > 0 and 0 elsewhere, and db [1×F]
 	// to the column sums of dx.
 	BiasReLUBackward(dx, db, dy, y *tensor.Tensor)
+}
+
+// UnitFuser gives rows the length 1 in one call each way.
+type UnitFuser interface {
+	// Normalize sets y_i = x_i/r_i for the rows of x [N×F], and r [N×1] to their lengths, but at
+	// least floor.
+	Normalize(y, r, x *tensor.Tensor, floor float64)
+	// NormalizeBackward sets dx_i to (dy_i - (dy_i·y_i)·y_i)/r_i where r_i > floor, else to dy_i/r_i.
+	NormalizeBackward(dx, dy, y, r *tensor.Tensor, floor float64)
 }
 
 // NormFuser runs batch norm, followed by a ReLU if wanted, in one call each way.
@@ -72,8 +87,39 @@ type RowKeeper interface {
 	// sum [G×F] becomes their sum, added in this order, and row g of largest [G×F] the
 	// maximum of each column. Both are zeros if the list is empty.
 	PoolRows(sum, largest, x *tensor.Tensor, rows, ptr *Indices)
+}
+
+// NarrowDownloader reads values as they are. Only engines of float32 have its method called.
+type NarrowDownloader interface {
 	// Download32 copies src, which is of float32, to the host.
 	Download32(dst []float32, src *tensor.Tensor)
+}
+
+// Block is a block of Rows×Cols elements, from row SI and column SJ of Src to row DI and column DJ
+// of Dst.
+type Block struct {
+	Dst        *tensor.Tensor
+	DI, DJ     int
+	Src        *tensor.Tensor
+	SI, SJ     int
+	Rows, Cols int
+}
+
+// BlockCopier copies many blocks in one call.
+type BlockCopier interface {
+	// CopyBlocks copies blocks in any order. No target overlaps with another block.
+	CopyBlocks(blocks []Block)
+}
+
+// CopyBlocks copies blocks, in one call where the engine can. No target overlaps with another block.
+func CopyBlocks(be Backend, blocks []Block) {
+	if copier := CapabilitiesOf(be).Blocks; copier != nil && len(blocks) > 1 {
+		copier.CopyBlocks(blocks)
+		return
+	}
+	for _, b := range blocks {
+		be.CopyBlock(b.Dst, b.DI, b.DJ, b.Src, b.SI, b.SJ, b.Rows, b.Cols)
+	}
 }
 
 // MessageFuser sums the messages of nodes and edges in one call.

@@ -45,15 +45,52 @@ func EmbedInTurn(
 	graphs []*graph.Graph,
 	add func(b *graph.Batch, g *graph.Graph),
 ) (h []float64, err error) {
+	return downloaded(be, e.Width(), len(graphs), func(store store) error {
+		return embedComposed(ctx, be, turn, e, graphs, add, store)
+	})
+}
+
+// EmbedInTurn32 is [EmbedInTurn] in float32, into dst [n×Width].
+func EmbedInTurn32(
+	ctx context.Context,
+	be backend.Backend,
+	turn sync.Locker,
+	e Encoder,
+	dst []float32,
+	graphs []*graph.Graph,
+	add func(b *graph.Batch, g *graph.Graph),
+) error {
+	if narrow := backend.CapabilitiesOf(be).Narrow; narrow != nil && be.Precision() == tensor.Float32 {
+		return embedComposed(ctx, be, turn, e, graphs, add, narrowStore(narrow, dst, e.Width()))
+	}
+	h, err := EmbedInTurn(ctx, be, turn, e, graphs, add)
+	for i, v := range h {
+		dst[i] = float32(v)
+	}
+	return err
+}
+
+// embedComposed is [embed] without a cache.
+func embedComposed(
+	ctx context.Context,
+	be backend.Backend,
+	turn sync.Locker,
+	e Encoder,
+	graphs []*graph.Graph,
+	add func(b *graph.Batch, g *graph.Graph),
+	store store,
+) error {
 	values := e.Width() // about the values of a node
 	if a, err := ArchitectureOf(e); err == nil && a.Readout != "" {
 		values = a.Layers * a.Hidden
 	}
-	nodes := (embedElements + values - 1) / values
+	elements := embedElements
+	if recorder := backend.CapabilitiesOf(be).Recorder; recorder != nil && recorder.Records() {
+		elements = deviceElements
+	}
+	nodes := (elements + values - 1) / values
 	forward := func(b *Batch) *autodiff.Var { return e.Forward(b, nn.Eval) }
-	return downloaded(be, e.Width(), len(graphs), func(store store) error {
-		return embed(ctx, be, turn, nodes, graphs, add, forward, store)
-	})
+	return embed(ctx, be, turn, nodes, graphs, add, forward, store)
 }
 
 // Environments is a cache of the layers of a [ChemGIN] in Eval mode. It keeps the row of an
@@ -96,15 +133,9 @@ func (m *Environments) Embed32(
 	add func(b *graph.Batch, g *graph.Graph),
 ) error {
 	if !cachesRows(be) {
-		h, err := Embed(ctx, be, m.encoder, graphs, add)
-		for i, v := range h {
-			dst[i] = float32(v)
-		}
-		return err
+		return EmbedInTurn32(ctx, be, new(sync.Mutex), m.encoder, dst, graphs, add)
 	}
-	keeper := backend.CapabilitiesOf(be).Rows
-	width := m.encoder.Width()
-	store := func(lo, hi int, h *tensor.Tensor) { keeper.Download32(dst[lo*width:hi*width], h) }
+	store := narrowStore(backend.CapabilitiesOf(be).Narrow, dst, m.encoder.Width())
 	return embed(ctx, be, new(sync.Mutex), environmentNodes, graphs, add, m.forward, store)
 }
 
@@ -123,6 +154,11 @@ func cachesRows(be backend.Backend) bool {
 
 // store takes the vectors of the graphs lo to hi-1, which are valid until it returns.
 type store func(lo, hi int, h *tensor.Tensor)
+
+// narrowStore stores vectors in dst [n×width].
+func narrowStore(narrow backend.NarrowDownloader, dst []float32, width int) store {
+	return func(lo, hi int, h *tensor.Tensor) { narrow.Download32(dst[lo*width:hi*width], h) }
+}
 
 // downloaded returns the vectors [n×width] that f stores.
 func downloaded(be backend.Backend, width, n int, f func(store) error) ([]float64, error) {
@@ -183,6 +219,10 @@ func embed(
 // width, because the tape holds all activations until the batch is done. It amounts
 // to 8192 nodes for a GIN 3×32 and 2621 for an encoder of width 300.
 const embedElements = 8192 * 96
+
+// deviceElements is that bound for engines that are given a batch with hundreds of launches, which take
+// some milliseconds whatever its size. A layer's activations are then 100 MB.
+const deviceElements = 32 * embedElements
 
 // environmentNodes bounds a batch of [Environments], which has few activations.
 const environmentNodes = 4096

@@ -20,6 +20,8 @@ type offering struct {
 
 func (o offering) BiasReLU(y, x, b *tensor.Tensor)                                 { *o.calls++ }
 func (o offering) BiasReLUBackward(dx, db, dy, y *tensor.Tensor)                   { *o.calls++ }
+func (o offering) Normalize(y, r, x *tensor.Tensor, floor float64)                 { *o.calls++ }
+func (o offering) NormalizeBackward(dx, dy, y, r *tensor.Tensor, floor float64)    { *o.calls++ }
 func (o offering) NormForward(*backend.Norm)                                       { *o.calls++ }
 func (o offering) NormBackward(*backend.Norm, *backend.NormGradients)              { *o.calls++ }
 func (o offering) NormOperands() (bias, weights bool)                              { *o.calls++; return true, true }

@@ -151,6 +151,15 @@ func checkUpload(s *suite) {
 			download(s.b, t),
 			reversed,
 		)
+		narrow := backend.CapabilitiesOf(s.b).Narrow
+		if narrow != nil && s.b.Precision() == tensor.Float32 {
+			narrow.Download32(host, t)
+			got := reversed.mapped(func(float64) float64 { return 0 })
+			for i, v := range host {
+				got.v[i] = float64(v)
+			}
+			s.wantSame(fmt.Sprintf("Download32 %v", t), got, reversed)
+		}
 		s.free(t)
 	}
 	// Ties go to even, and what is too large becomes infinite.

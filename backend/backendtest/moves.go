@@ -3,6 +3,8 @@ package backendtest
 import (
 	"fmt"
 	"math"
+
+	"github.com/specmatch/specmatch/backend"
 )
 
 // marked returns a matrix whose elements all differ and include the special
@@ -130,6 +132,21 @@ func checkCopyBlock(s *suite) {
 			s.random(rows+1, 2*cols+5), s.marked(rows+2, 3*cols+1),
 			1, cols, 2, 2*cols+1, rows, max(cols-1, 0), large,
 		)
+		// Two of which each fills its part, and one that is empty.
+		s.try(trial{
+			op:    "CopyBlock",
+			large: large,
+			note:  fmt.Sprintf("several, [%d×%d] and [%d×1]", rows, cols, rows),
+			in:    []matrix{src, s.marked(rows, 1)},
+			out:   []output{{s.random(rows+1, cols+1), tolerance{bits: true}}},
+			call: func(o operands) {
+				backend.CopyBlocks(o.Backend, []backend.Block{
+					{Dst: o.out[0], DI: 1, Src: o.in[0], Rows: rows, Cols: cols},
+					{Dst: o.out[0], DJ: cols, Src: o.in[1], Rows: rows, Cols: 1},
+					{Dst: o.out[0], Src: o.in[0]},
+				})
+			},
+		})
 	})
 }
 

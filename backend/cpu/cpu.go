@@ -250,7 +250,7 @@ func (e *engine[T]) Upload32(dst *tensor.Tensor, src []float32) {
 	}
 }
 
-// Download32 implements [backend.RowKeeper]. It panics unless the engine is of float32.
+// Download32 implements [backend.NarrowDownloader]. It panics unless the engine is of float32.
 func (e *engine[T]) Download32(dst []float32, src *tensor.Tensor) {
 	backend.CheckHost("backend: Download32", src, len(dst))
 	copy(dst, any(e.data(src)).([]float32))

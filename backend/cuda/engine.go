@@ -426,22 +426,40 @@ func (e *engine) Upload32(dst *tensor.Tensor, src []float32) {
 }
 
 func (e *engine) Download(dst []float64, src *tensor.Tensor) {
-	const op = "Download"
 	backend.CheckHost("backend: Download", src, len(dst))
+	e.download("Download", src, func(mem []byte, lo, hi int) {
+		e.widen(dst[lo:hi], mem)
+	})
+}
+
+// Download32 implements [backend.NarrowDownloader].
+func (e *engine) Download32(dst []float32, src *tensor.Tensor) {
+	backend.CheckHost("backend: Download32", src, len(dst))
+	if e.precision != tensor.Float32 {
+		panic("backend: Download32 from an engine of float64")
+	}
+	e.download("Download32", src, func(mem []byte, lo, hi int) {
+		copy(dst[lo:hi], view[float32](mem))
+	})
+}
+
+// download calls take with the elements lo to hi-1 of src, part after part.
+func (e *engine) download(op string, src *tensor.Tensor, take func(mem []byte, lo, hi int)) {
 	address := e.address(src)
 	if e.step != nil {
 		e.fail(op, errRecording)
 	}
-	for lo := 0; lo < len(dst); {
+	n := src.Len()
+	for lo := 0; lo < n; {
 		s := e.nextSlot()
-		hi := min(len(dst), lo+len(s.mem)/e.bytes)
+		hi := min(n, lo+len(s.mem)/e.bytes)
 		part := s.mem[:(hi-lo)*e.bytes]
 		// The stream has waited for an upload that still reads the slot.
 		e.check(op, e.d.copyOut(part, address+pointer(lo*e.bytes)))
 		e.check(op, e.d.record(s.done))
 		e.check(op, e.d.wait(s.done))
 		s.busy = false
-		e.widen(dst[lo:hi], part)
+		take(part, lo, hi)
 		lo = hi
 	}
 }

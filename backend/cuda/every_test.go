@@ -113,6 +113,9 @@ func everyPrimitive(e *engine, n, f int) {
 	e.splitOperand(z, false, 0)
 	e.splitOperand(z, true, 1)
 	e.CopyBlock(y, n/2, f/3, x, 0, 0, n-n/2, f-f/3)
+	e.CopyBlocks([]backend.Block{{Dst: y, DI: n / 2, Src: x, Rows: n - n/2, Cols: f}, {Dst: y, Src: z, SI: n - n/2, Rows: n / 2, Cols: f / 2}})
+	e.Normalize(y, e.Alloc(n, 1), z, 1e-12)
+	e.NormalizeBackward(e.Alloc(n, f), x, y, random(n, 1), 1e-12)
 	e.Transpose(e.Alloc(f, n), x)
 	reversed, ends := make([]int32, n), []int32{0, int32(n / 3), int32(n / 3), int32(n)}
 	for i := range reversed {

@@ -96,6 +96,29 @@ func (e *engine) CopyBlock(
 		intWord(dst.Cols), intWord(src.Cols), intWord(rows), intWord(cols))
 }
 
+// CopyBlocks has a row of the grid for each block, as many thread blocks as the largest needs.
+func (e *engine) CopyBlocks(blocks []backend.Block) {
+	words := make([]uint64, 0, 6*len(blocks))
+	largest := 0
+	for _, b := range blocks {
+		backend.CheckBlock(b.Dst, b.DI, b.DJ, b.Src, b.SI, b.SJ, b.Rows, b.Cols)
+		n := b.Rows * b.Cols
+		largest = max(largest, n)
+		words = append(
+			words,
+			e.part(b.Dst, n)+uint64((b.DI*b.Dst.Cols+b.DJ)*e.bytes),
+			e.part(b.Src, n)+uint64((b.SI*b.Src.Cols+b.SJ)*e.bytes),
+			intWord(b.Dst.Cols), intWord(b.Src.Cols), intWord(b.Rows), intWord(b.Cols),
+		)
+	}
+	e.table("CopyBlocks", words, func(address uint64) {
+		e.launch(
+			"copy_blocks", grid(min(ceil(largest, threads), maxFlat), len(blocks)),
+			lineBlock, address, intWord(len(blocks)),
+		)
+	})
+}
+
 func (e *engine) Transpose(dst, src *tensor.Tensor) {
 	backend.CheckTranspose(dst, src)
 	e.launch(
@@ -496,7 +519,7 @@ func (e *engine) percentile(
 	for pass := range passes {
 		e.moves += matrices * n * (n - 1) / 2 * e.bytes
 		e.launch(
-			"percentile_count", grid(min(ceil(n*n, 16*threads), 128), matrices),
+			"percentile_count", grid(min(ceil(n*n, 4*threads), 256), matrices),
 			lineBlock, e.ptr(hist), first, second, intWord(n), intWord(rank),
 			intWord(pass),
 		)

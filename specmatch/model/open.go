@@ -374,18 +374,21 @@ func (m *Trained) Embed(ctx context.Context, graphs []*graph.Graph) (h []float64
 // a cache ([Trained.Remembering]) that its engine can use.
 func (m *Trained) Embed32(ctx context.Context, dst []float32, graphs []*graph.Graph) (err error) {
 	defer backend.Recover(&err)
-	if m.Memory == nil || m.Turn != nil {
-		h, err := m.Embed(ctx, graphs)
-		for i, v := range h {
-			dst[i] = float32(v)
-		}
-		return err
-	}
 	add, err := m.checkGraphs(ctx, graphs)
 	if err != nil {
 		return err
 	}
-	return m.Memory.Embed32(ctx, m.backend(), dst, graphs, add)
+	switch {
+	case m.Turn != nil:
+		return gnn.EmbedInTurn32(ctx, m.backend(), m.Turn, m.Encoder, dst, graphs, add)
+	case m.Memory != nil:
+		return m.Memory.Embed32(ctx, m.backend(), dst, graphs, add)
+	}
+	h, err := gnn.Embed(ctx, m.backend(), m.Encoder, graphs, add)
+	for i, v := range h {
+		dst[i] = float32(v)
+	}
+	return err
 }
 
 // checkGraphs returns an error if the model cannot read one of the graphs, and else the function

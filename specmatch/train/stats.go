@@ -168,9 +168,11 @@ func Keep(m nn.Module) *Kept {
 func (k *Kept) Restore() { k.copy(k.values, k.copies) }
 
 func (k *Kept) copy(targets, sources []*tensor.Tensor) {
+	blocks := make([]backend.Block, len(sources))
 	for i, x := range sources {
-		k.be.CopyBlock(targets[i], 0, 0, x, 0, 0, x.Rows, x.Cols)
+		blocks[i] = backend.Block{Dst: targets[i], Src: x, Rows: x.Rows, Cols: x.Cols}
 	}
+	backend.CopyBlocks(k.be, blocks)
 }
 
 // Free frees the copy.

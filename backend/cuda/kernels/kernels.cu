@@ -458,6 +458,13 @@ KERNEL(copy_block, real *d, const real *s, int ldd, int lds, int rows, int cols)
 	move_rows(d, s, ldd, lds, rows, cols, [](int i) { return i; });
 }
 
+// CopyBlocks: words 6k..6k+5 of the table are d, s, ldd, lds, rows and cols of block k, as
+// copy_block has them. Grid (any, count) of blocks of 256 threads. Moves the elements twice.
+KERNEL(copy_blocks, const uint64 *table, int count) {
+	const uint64 *t = table + 6 * blockIdx.y;
+	move_rows((real *)t[0], (const real *)t[1], (int)t[2], (int)t[3], (int)t[4], (int)t[5], [](int i) { return i; });
+}
+
 // tf32 rounds to the 11 significant bits of TF32, ties to even. A number that would become infinite
 // is truncated, and a NaN stays one without its last bits.
 INLINE float tf32(float x) {
@@ -670,6 +677,48 @@ KERNEL(reduce_rows, real *d, const real *a, int op, int rows, int cols) {
 	}
 	if (lane == 0) {
 		d[row] = op == ROW_SUM ? sum : op == ROW_MAX || isinf(r.top) ? r.top : r.top + log(r.sum);
+	}
+}
+
+// Rows of length 1: y_i = x_i/r_i, where r_i is the length of x_i, but at least floor. rows.
+// Moves 2·rows·cols.
+KERNEL(normalize_rows, real *y, real *r, const real *x, double floor, int rows, int cols) {
+	const int lane = threadIdx.x % 32, row = blockIdx.x * 8 + threadIdx.x / 32;
+	if (row >= rows) {
+		return; // the whole warp
+	}
+	x += (long long)row * cols;
+	y += (long long)row * cols;
+	real sum = 0;
+	for (int j = lane; j < cols; j += 32) {
+		sum += x[j] * x[j];
+	}
+	const real length = binary_op(MAX, unary_op(SQRT, warp_sum(sum)), (real)floor);
+	for (int j = lane; j < cols; j += 32) {
+		y[j] = x[j] / length;
+	}
+	if (lane == 0) {
+		r[row] = length;
+	}
+}
+
+// The gradient of normalize_rows: dx_i = (dy_i - (dy_i·y_i)·y_i)/r_i, without the second term
+// where r_i is the floor, a constant. rows. Moves 3·rows·cols.
+KERNEL(normalize_rows_grad, real *dx, const real *dy, const real *y, const real *r, double floor, int rows, int cols) {
+	const int lane = threadIdx.x % 32, row = blockIdx.x * 8 + threadIdx.x / 32;
+	if (row >= rows) {
+		return; // the whole warp
+	}
+	const long long first = (long long)row * cols;
+	real along = 0;
+	for (int j = lane; j < cols; j += 32) {
+		along += dy[first + j] * y[first + j];
+	}
+	along = warp_sum(along);
+	const real length = r[row];
+	along *= length > (real)floor ? (real)1 : (real)0;
+	for (int j = lane; j < cols; j += 32) {
+		dx[first + j] = (dy[first + j] - along * y[first + j]) / length;
 	}
 }
 
@@ -2033,7 +2082,7 @@ INLINE const unsigned *rank_counts(const unsigned *hist, int matrix, int second)
 INLINE int next_rank(int rank, int n) { return min(rank + 1, (int)((long long)n * (n - 1) / 2 - 1)); }
 
 // One pass: hist [matrices][2][passes][256], zero before pass 0, counts the
-// digits of the pass for rank and for the next. block, grid (min(n, 128),
+// digits of the pass for rank and for the next. block, grid (min(n, 256),
 // matrices 1 or 2): a block counts every gridDim.x-th row in shared memory, and adds its
 // counts. Moves n²/2 for each matrix.
 KERNEL(percentile_count, unsigned *hist, const real *s0, const real *s1, int n, int rank, int pass) {

@@ -142,6 +142,39 @@ func TestSplit(t *testing.T) {
 	})
 }
 
+// TestCopyBlocks: as copy_block, block for block, with one that is empty.
+func TestCopyBlocks(t *testing.T) {
+	precisions(t, func(b *bench) {
+		table := &array{kind: words}
+		var many, one []region
+		shapes := [][4]int{{1, 1, 1, 1}, {5, 8, 8, 16}, {0, 3, 3, 3}, {33, 7, 9, 12}, {70, 300, 900, 300}} // rows, cols, ldd, lds
+		for _, shape := range shapes {
+			rows, cols, ldd, lds := shape[0], shape[1], shape[2], shape[3]
+			source := place(t, max(1, rows*lds)*b.p.Bytes(), true)
+			defer syscall.Munmap(source.all)
+			b.load(input(b.random(max(1, rows*lds))), source.data)
+			b.more = append(b.more, source)
+			before := b.random(max(1, rows*ldd))
+			for _, list := range []*[]region{&many, &one} {
+				r := place(t, len(before)*b.p.Bytes(), true)
+				defer syscall.Munmap(r.all)
+				b.load(input(before), r.data)
+				b.more = append(b.more, r)
+				*list = append(*list, r)
+			}
+			table.bits = append(table.bits, address(many[len(many)-1]), address(source), uint64(ldd), uint64(lds), uint64(rows), uint64(cols))
+			args := []any{address(one[len(one)-1]), address(source), ldd, lds, rows, cols}
+			b.launch("copy_block", "copy_block", blocks(2), threads, args, true)
+		}
+		b.launch("copy_blocks", "copy_blocks", [3]uint32{3, uint32(len(shapes)), 1}, threads, []any{table, len(shapes)}, true)
+		for k := range shapes {
+			if !bytes.Equal(one[k].data, many[k].data) {
+				t.Errorf("block %d differs from copy_block's", k)
+			}
+		}
+	})
+}
+
 func TestMoves(t *testing.T) {
 	precisions(t, func(b *bench) {
 		for _, shape := range [][2]int{{1, 1}, {3, 4}, {33, 32}, {31, 33}, {64, 65}, {7, 300}, {257, 5}} {
@@ -377,6 +410,46 @@ func TestReductions(t *testing.T) {
 				})
 				b.run("reduce_rows", blocks(int(ceil(rows, 8))), threads, out(want), input(a), op, rows, cols)
 			}
+		}
+	})
+}
+
+// TestNormalizeRows: rows of length 1, and the gradient, with a row of zeros, one below the floor, one with NaN and
+// one at the floor exactly.
+func TestNormalizeRows(t *testing.T) {
+	const floor = 0.25
+	precisions(t, func(b *bench) {
+		for _, shape := range [][2]int{{1, 1}, {9, 3}, {8, 33}, {17, 128}, {5, 300}} {
+			rows, cols := shape[0], shape[1]
+			x, dy := b.random(rows*cols), b.random(rows*cols)
+			if rows >= 5 {
+				clear(x[cols : 4*cols])
+				x[2*cols] = floor / 2
+				x[3*cols] = floor
+				x[4*cols] = math.NaN()
+			}
+			r := generate(rows, func(i int) float64 {
+				squares := 0.0
+				for _, v := range x[i*cols : (i+1)*cols] {
+					squares += v * v
+				}
+				return b.round(max(math.Sqrt(squares), floor))
+			})
+			y := generate(len(x), func(e int) float64 { return b.round(x[e] / r[e/cols]) })
+			dx := generate(len(x), func(e int) float64 {
+				row := e / cols
+				along := 0.0
+				for j := range cols {
+					along += dy[row*cols+j] * y[row*cols+j]
+				}
+				if !(r[row] > floor) {
+					along *= 0
+				}
+				return (dy[e] - along*y[e]) / r[row]
+			})
+			grid := blocks(int(ceil(rows, 8)))
+			b.run("normalize_rows", grid, threads, out(y), out(r), input(x), floor, rows, cols)
+			b.run("normalize_rows_grad", grid, threads, out(dx), input(dy), input(y), input(r), floor, rows, cols)
 		}
 	})
 }
