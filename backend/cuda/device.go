@@ -6,6 +6,8 @@ package cuda
 // #cgo LDFLAGS: -L${SRCDIR}/lib -ldl
 // #cgo noescape table_gemm
 // #cgo nocallback table_gemm
+// #cgo noescape table_gemm_parts
+// #cgo nocallback table_gemm_parts
 // #include "delay.h"
 // #include "table.h"
 import "C"
@@ -76,6 +78,7 @@ func New(p tensor.Precision, opts ...Option) (backend.Backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("backend \"cuda\": %w", err)
 	}
+	e.rounds = o.tf32 && p == tensor.Float32
 	if o.split && p == tensor.Float32 {
 		d.split = true
 		e.split = worthSplitting
@@ -503,6 +506,16 @@ func (d *device) gemm(
 			flag(transB), C.int(m), C.int(n), C.int(k), C.double(alpha),
 			C.CUdeviceptr(a), C.int(lda), C.CUdeviceptr(b), C.int(ldb),
 			C.double(beta), C.CUdeviceptr(c),
+		))
+	})
+}
+
+func (d *device) gemmParts(parts, m, n, k int, alpha float64, a, b, c pointer) error {
+	return d.exclusive(func() error {
+		return blasResult(C.table_gemm_parts(
+			d.blas, C.int(flagWord(d.precision == tensor.Float64)), C.int(parts),
+			C.int(m), C.int(n), C.int(k), C.double(alpha),
+			C.CUdeviceptr(a), C.CUdeviceptr(b), C.CUdeviceptr(c),
 		))
 	})
 }

@@ -271,9 +271,9 @@ func again(t *testing.T, lib, tests string, env ...string) (output string, err e
 func TestStandIn(t *testing.T) {
 	lib := standIn(t)
 	log := filepath.Join(t.TempDir(), "log")
-	tests := "^TestDevice(|EveryKernel|Training|Shared|Uploads|Others)$"
+	tests := "^(TestDevice(|EveryKernel|Training|Shared|Uploads|Others)|TestTallProducts)$"
 	if testing.Short() {
-		tests = "^TestDevice(EveryKernel|Training|Shared|Uploads|Others)$"
+		tests = "^(TestDevice(EveryKernel|Training|Shared|Uploads|Others)|TestTallProducts)$"
 	}
 	out, err := again(t, lib, tests, "STANDIN_LOG="+log)
 	if err != nil || !strings.Contains(out, "--- PASS: TestDeviceTraining") {
@@ -283,7 +283,7 @@ func TestStandIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"cuGraphLaunch", "cuLaunchKernel", "cublasSgemm_v2", "full precision"} {
+	for _, name := range []string{"cuGraphLaunch", "cuLaunchKernel", "cublasSgemm_v2", "cublasSgemmStridedBatched", "full precision"} {
 		if !strings.Contains(string(calls), name+" ") {
 			t.Errorf("there was no %s", name)
 		}

@@ -52,6 +52,9 @@ type driver interface {
 		ldb int,
 		beta float64, c pointer,
 	) error
+	// gemmParts computes parts of aᵀ·b, of the rows of a [parts·k × m] and b [parts·k × n], in the
+	// stream: part i is the product of k of them, times alpha, and goes to row i of c [parts × m·n].
+	gemmParts(parts, m, n, k int, alpha float64, a, b, c pointer) error
 	// round lets the gemms that follow round their float32 inputs to TF32, or forbids it.
 	round(on bool) error
 

@@ -175,6 +175,19 @@ func (d *emulator) gemm(
 	})
 }
 
+func (d *emulator) gemmParts(parts, m, n, k int, alpha float64, a, b, c pointer) error {
+	bytes := d.precision.Bytes()
+	for range parts {
+		if err := d.gemm(true, false, m, n, k, alpha, a, m, b, n, 0, c); err != nil {
+			return err
+		}
+		a += pointer(k * m * bytes)
+		b += pointer(k * n * bytes)
+		c += pointer(m * n * bytes)
+	}
+	return nil
+}
+
 // product is gemm for the terms first to end-1 of each sum.
 func (d *emulator) product(
 	transA, transB bool,

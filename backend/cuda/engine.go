@@ -18,6 +18,7 @@ type engine struct {
 	precision tensor.Precision
 	bytes     int        // of an element
 	split     *splitting // nil if no product is split
+	rounds    bool       // whether products round their operands to TF32
 
 	heap  heap
 	main  *pool   // of tensors that outlive a step

@@ -179,7 +179,7 @@ checks() {
   check "loss curves of CPU and GPU, float64" curves float64 "${curve_steps[0]}" 1e-6
   check "loss curves of CPU and GPU, float32" curves float32 "${curve_steps[1]}" 2e-2
   [ "$engine" = cuda ] || return
-  check "products in three parts: conformance, errors" ./cuda.test "$limit" -test.v -test.run '^TestSplit'
+  check "products in parts: conformance, errors" ./cuda.test "$limit" -test.v -test.run '^Test(Split|Tall)'
   engine=cuda-3xtf32 check "products in three parts: loss curves" curves float32 "${curve_steps[1]}" 2e-2
 }
 

@@ -95,6 +95,20 @@ func (d *interpreter) gemm(transA, transB bool, m, n, k int, alpha float64, a po
 	return d.mark(c, m*n*size, true)
 }
 
+func (d *interpreter) gemmParts(parts, m, n, k int, alpha float64, a, b, c pointer) error {
+	size := d.precision.Bytes()
+	if err := d.known(a, parts*m*k*size); err != nil {
+		return err
+	}
+	if err := d.known(b, parts*k*n*size); err != nil {
+		return err
+	}
+	if err := d.emulator.gemmParts(parts, m, n, k, alpha, a, b, c); err != nil {
+		return err
+	}
+	return d.mark(c, parts*m*n*size, true)
+}
+
 // TestInterpreted holds the engine and the PTX of its kernels against the
 // conformance suite.
 func TestInterpreted(t *testing.T) {

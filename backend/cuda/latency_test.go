@@ -129,6 +129,10 @@ func (d *modeller) gemm(transA, transB bool, m, n, k int, alpha float64, a point
 	})
 }
 
+func (d *modeller) gemmParts(parts, m, n, k int, alpha float64, a, b, c pointer) error {
+	return d.gemm(true, false, m, n, parts*k, alpha, a, m, b, n, 0, c)
+}
+
 // molecules returns two views of so many random trees with rings, of a mean of so
 // many nodes, as experiments/bench trains on: a label is k with a probability
 // proportional to (1+k)^-1.6.

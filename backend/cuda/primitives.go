@@ -318,6 +318,8 @@ func (e *engine) Gemm(
 		e.Fill(dst, 0)
 	case k == 0:
 		e.Affine(dst, beta, dst, 0)
+	case transA && !transB && beta == 0 && e.isTall(m, n, k):
+		e.gemmTall(dst, alpha, a, b)
 	case e.split.splits(m, n, k, a, b):
 		e.gemmSplit(dst, transA, transB, alpha, a, b, beta)
 	default:

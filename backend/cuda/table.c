@@ -45,6 +45,8 @@ struct blas {
 	int (*get_version)(handle, int *);
 	int (*sgemm)(handle, int, int, int, int, int, const float *, const float *, int, const float *, int, const float *, float *, int);
 	int (*dgemm)(handle, int, int, int, int, int, const double *, const double *, int, const double *, int, const double *, double *, int);
+	int (*sgemms)(handle, int, int, int, int, int, const float *, const float *, int, long long, const float *, int, long long, const float *, float *, int, long long, int);
+	int (*dgemms)(handle, int, int, int, int, int, const double *, const double *, int, long long, const double *, int, long long, const double *, double *, int, long long, int);
 };
 
 blas *table_blas_open(char *why, size_t size) {
@@ -63,6 +65,8 @@ blas *table_blas_open(char *why, size_t size) {
 	    {"cublasGetVersion_v2", (void **)&b->get_version},
 	    {"cublasSgemm_v2", (void **)&b->sgemm},
 	    {"cublasDgemm_v2", (void **)&b->dgemm},
+	    {"cublasSgemmStridedBatched", (void **)&b->sgemms},
+	    {"cublasDgemmStridedBatched", (void **)&b->dgemms},
 	};
 	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
 		*functions[i].f = dlsym(lib, functions[i].name);
@@ -114,4 +118,16 @@ int table_gemm(blas *b, int is_double, int trans_a, int trans_b, int m, int n, i
 	}
 	const float al = (float)alpha, be = (float)beta;
 	return b->sgemm(b->h, trans_b, trans_a, n, m, k, &al, (const float *)x, ldx, (const float *)a, lda, &be, (float *)c, n);
+}
+
+int table_gemm_parts(blas *b, int is_double, int parts, int m, int n, int k, double alpha,
+                     CUdeviceptr a, CUdeviceptr x, CUdeviceptr c) {
+	const int as_is = 0, transposed = 1;
+	const long long step_x = (long long)k * n, step_a = (long long)k * m, step_c = (long long)m * n;
+	if (is_double) {
+		const double zero = 0;
+		return b->dgemms(b->h, as_is, transposed, n, m, k, &alpha, (const double *)x, n, step_x, (const double *)a, m, step_a, &zero, (double *)c, n, step_c, parts);
+	}
+	const float al = (float)alpha, zero = 0;
+	return b->sgemms(b->h, as_is, transposed, n, m, k, &al, (const float *)x, n, step_x, (const float *)a, m, step_a, &zero, (float *)c, n, step_c, parts);
 }

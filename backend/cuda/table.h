@@ -28,3 +28,6 @@ int table_blas_close(blas *b);
 // table_gemm is the product of row-major matrices, see driver.gemm.
 int table_gemm(blas *b, int is_double, int trans_a, int trans_b, int m, int n, int k, double alpha,
                CUdeviceptr a, int lda, CUdeviceptr x, int ldx, double beta, CUdeviceptr c);
+// table_gemm_parts is many products of adjacent matrices, see driver.gemmParts.
+int table_gemm_parts(blas *b, int is_double, int parts, int m, int n, int k, double alpha,
+                     CUdeviceptr a, CUdeviceptr x, CUdeviceptr c);

@@ -322,6 +322,16 @@ template <class T> static int gemm(Blas *h, int ta, int tb, int m, int n, int k,
 	});
 }
 
+template <class T> static int gemms(Blas *h, int ta, int tb, int m, int n, int k, T alpha, const T *a, int lda, long long step_a, const T *b, int ldb, long long step_b, T beta, T *c, int ldc, long long step_c, int count) {
+	for (int i = 0; i < count; i++) {
+		const int r = gemm(h, ta, tb, m, n, k, alpha, a + i * step_a, lda, b + i * step_b, ldb, beta, c + i * step_c, ldc);
+		if (r) {
+			return r;
+		}
+	}
+	return ok;
+}
+
 extern "C" {
 int cublasSgemm_v2(Blas *h, int ta, int tb, int m, int n, int k, const float *alpha, const float *a, int lda, const float *b, int ldb, const float *beta, float *c, int ldc) {
 	ENTER();
@@ -330,5 +340,13 @@ int cublasSgemm_v2(Blas *h, int ta, int tb, int m, int n, int k, const float *al
 int cublasDgemm_v2(Blas *h, int ta, int tb, int m, int n, int k, const double *alpha, const double *a, int lda, const double *b, int ldb, const double *beta, double *c, int ldc) {
 	ENTER();
 	return gemm(h, ta, tb, m, n, k, *alpha, a, lda, b, ldb, *beta, c, ldc);
+}
+int cublasSgemmStridedBatched(Blas *h, int ta, int tb, int m, int n, int k, const float *alpha, const float *a, int lda, long long step_a, const float *b, int ldb, long long step_b, const float *beta, float *c, int ldc, long long step_c, int count) {
+	ENTER();
+	return gemms(h, ta, tb, m, n, k, *alpha, a, lda, step_a, b, ldb, step_b, *beta, c, ldc, step_c, count);
+}
+int cublasDgemmStridedBatched(Blas *h, int ta, int tb, int m, int n, int k, const double *alpha, const double *a, int lda, long long step_a, const double *b, int ldb, long long step_b, const double *beta, double *c, int ldc, long long step_c, int count) {
+	ENTER();
+	return gemms(h, ta, tb, m, n, k, *alpha, a, lda, step_a, b, ldb, step_b, *beta, c, ldc, step_c, count);
 }
 } // extern "C"
