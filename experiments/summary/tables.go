@@ -102,13 +102,14 @@ func (s sheet) measures(outcomes results, r row, protocol string) bool {
 // sets, of a/b·c with a those of the method on another set, b those of another row there, and c
 // those of that row on this set. Of a set without any row they are those of the set that it
 // is like, times what it has more nodes. NaN if nothing is measured.
+// The rows of a GPU say nothing of a core.
 func (outcomes results) seconds(s sheet, set, method, protocol string) float64 {
 	protocol = cmp.Or(s.timed, protocol)
 	if x, ok := s.measured[cell{set, method, protocol}]; ok {
 		return x
 	}
 	measured := func(set, method string) float64 {
-		if r := outcomes[cell{set, method, protocol}]; r != nil && !r.smaller {
+		if r := outcomes[cell{set, method, protocol}]; r != nil && !r.smaller && r.Backend == "cpu" {
 			return r.Seconds / float64(len(r.PerSeed))
 		}
 		return 0
