@@ -206,7 +206,7 @@ func TestLatency(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, `# Estimates for an H200 in float32: go test -tags emulate -run TestLatency -update ./backend/cuda
+	fmt.Fprintf(&out, `# Estimates for an H200 in float32: go test -tags emulate -run TestLatency ./backend/cuda -update
 #
 # For each kernel in a recorded step of experiments/bench: the number of launches, the
 # blocks of the largest, the cycles of the slowest block, and microseconds in all.
