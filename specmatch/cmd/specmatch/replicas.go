@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"runtime"
 	"slices"
 	"sync"
@@ -32,24 +33,24 @@ func (o *output) openReplicas(e cli.Engine, paths ...string) (*replicas, error) 
 		copies = 1
 	}
 	open := func() (backend.Backend, error) { return e.OpenOne(max(1, cores/workers)) }
-	for range copies {
-		var models []*model.Trained
-		place := open
-		for _, path := range paths {
-			m, err := openModelOn(path, place)
-			if err != nil {
-				r.Close()
-				return nil, err
-			}
-			if _, ok := shipped(paths[0]); ok {
-				// Endpoints are many, and use the memory of one engine in turn.
-				m.shared = len(models) > 0
-				place = func() (backend.Backend, error) { return m.be, nil }
-			}
-			r.opened = append(r.opened, m)
-			models = append(models, m.Trained)
+	made := make([][]*modelOnEngine, copies)
+	errs := make([]error, copies)
+	var opening sync.WaitGroup
+	for i := range copies {
+		opening.Go(func() { made[i], errs[i] = openCopy(open, paths) })
+	}
+	opening.Wait()
+	for _, models := range made {
+		var copied []*model.Trained
+		for _, m := range models {
+			copied = append(copied, m.Trained)
 		}
-		r.replicas = append(r.replicas, models)
+		r.opened = append(r.opened, models...)
+		r.replicas = append(r.replicas, copied)
+	}
+	if err := cmp.Or(errs...); err != nil {
+		r.Close()
+		return nil, err
 	}
 	if r.shared {
 		for _, m := range r.replicas[0] {
@@ -60,6 +61,23 @@ func (o *output) openReplicas(e cli.Engine, paths ...string) (*replicas, error) 
 		}
 	}
 	return r, nil
+}
+
+// openCopy opens each of the models on an engine of its own, but endpoints, which are many, on one that they use in turn.
+// With an error, it returns the models that are open.
+func openCopy(place func() (backend.Backend, error), paths []string) (models []*modelOnEngine, err error) {
+	for _, path := range paths {
+		m, err := openModelOn(path, place)
+		if err != nil {
+			return models, err
+		}
+		models = append(models, m)
+		if _, ok := shipped(paths[0]); ok {
+			m.shared = len(models) > 1
+			place = func() (backend.Backend, error) { return m.be, nil }
+		}
+	}
+	return models, nil
 }
 
 // separate returns the copies that have engines of their own.
