@@ -20,16 +20,16 @@ type Encoder struct {
 	File []byte // the model file
 }
 
-//go:embed zinc.safetensors
-var zinc []byte
-
 //go:embed minimol.safetensors
 var minimol []byte
 
+//go:embed zinc.safetensors
+var zinc []byte
+
 // Encoders lists the encoders of the program. The first is the built-in one, which is used by default.
 var Encoders = []Encoder{
-	{Name: "zinc", File: zinc},       // taught by descriptors
 	{Name: "minimol", File: minimol}, // taught by the numbers of another model
+	{Name: "zinc", File: zinc},       // taught by descriptors
 }
 
 // Builtin returns the first of [Encoders].
