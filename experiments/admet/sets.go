@@ -333,6 +333,7 @@ var fittings = map[string]fitting{
 	"tuned-rdkit":    mixture(fitting{features: rdkit}),
 	"tuned-auto":     mixture(fitting{choose: true}),
 	"tuned-minimol":  mixture(fitting{features: minimol}),
+	"tuned-zinc":     mixture(fitting{features: zinc}),
 	"light-default":  mixture(fitting{features: earlier, light: true}),
 	"light-rdkit":    mixture(fitting{features: rdkit, light: true}),
 	"light-auto":     mixture(fitting{choose: true, light: true}),
@@ -365,6 +366,11 @@ var (
 		"descriptors",
 		"morgan:2:2048",
 		learned + ":minimol",
+	}
+	zinc = []string{
+		"descriptors",
+		"morgan:2:2048",
+		learned + ":zinc",
 	}
 )
 
@@ -402,6 +408,7 @@ var methods = []method{
 	{"tuned-rdkit", "the same with RDKit's descriptors", nil, tuned, true},
 	{"tuned-auto", "the same with chosen features", nil, tuned, true},
 	{"tuned-minimol", "the same with vectors of minimol", nil, tuned, true},
+	{"tuned-zinc", "the same with vectors of zinc", nil, tuned, true},
 	{"light-default", "without a network", nil, tuned, true},
 	{"light-rdkit", "without, RDKit's descriptors", nil, tuned, true},
 	{"light-auto", "without, chosen features", nil, tuned, true},

@@ -119,10 +119,10 @@ func TestPretrainedFeature(t *testing.T) {
 	if again, err := apply.ParseFeature(f.String()); again != f || err != nil {
 		t.Error(again, err)
 	}
-	if _, err := apply.ParseFeature("pretrained:01234567"); err == nil || !strings.Contains(err.Error(), "it has zinc (4fd37a97), minimol (") {
+	if _, err := apply.ParseFeature("pretrained:01234567"); err == nil || !strings.Contains(err.Error(), "it has minimol (7a80951c), zinc (") {
 		t.Error(err)
 	}
-	other, err := apply.ParseFeature("pretrained:minimol")
+	other, err := apply.ParseFeature("pretrained:zinc")
 	if err != nil || other == f {
 		t.Fatal(other, err)
 	}

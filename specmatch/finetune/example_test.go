@@ -31,7 +31,7 @@ func ExampleFitFile() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(model.Card.Head.Kind, model.Card.Head.Tasks, result.Kept()["test_rmse"] < 1)
+	fmt.Println(model.Card.Head.Kind, model.Card.Head.Tasks, result.Kept()["test_r2"] > 0)
 	// Output: regression [logS] true
 }
 

@@ -1,5 +1,5 @@
-// Package pretrained has the encoders of molecules that are part of the program. The cards beside it, README.md and
-// minimol.md, say how they were trained, and what they are good for.
+// Package pretrained has the encoders of molecules that are part of the program. The card next to it, README.md, says
+// how they were trained, and what they are good for.
 package pretrained
 
 import (
@@ -20,16 +20,17 @@ type Encoder struct {
 	File []byte // the model file
 }
 
-//go:embed zinc.safetensors
-var zinc []byte
-
 //go:embed minimol.safetensors
 var minimol []byte
 
-// Encoders lists the encoders of the program. The first is the built-in one, which is used by default.
+//go:embed zinc.safetensors
+var zinc []byte
+
+// Encoders lists the encoders of the program. The first is the built-in one, which is used by default. The others stay,
+// because models that learned from their vectors name them by their sums.
 var Encoders = []Encoder{
-	{Name: "zinc", File: zinc},       // taught by descriptors
 	{Name: "minimol", File: minimol}, // taught by the numbers of another model
+	{Name: "zinc", File: zinc},       // taught by descriptors
 }
 
 // Builtin returns the first of [Encoders].

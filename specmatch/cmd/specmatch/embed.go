@@ -49,7 +49,7 @@ func setupEmbed(f *cli.FlagSet) cli.Action {
 func (x *embedding) registerModel(f *cli.FlagSet) {
 	cli.Var(f, &x.Model, "model", setting.Text,
 		"model `file` with the encoder, from train or finetune; pretrained is the built-in encoder for molecules,\n"+
-			"and pretrained:minimol another one")
+			"and pretrained:zinc the one of earlier versions")
 	cli.Var(f, &x.Readout, "readout", readoutOf(readoutAuto, readoutOwn),
 		"`readout` LAYERS:KINDS of the vectors, such as all:sum,mean,max, last:sum or 1,3:max: the layers to\n"+
 			"read and how to pool their nodes; own is the encoder's readout; auto is the readout in the\n"+

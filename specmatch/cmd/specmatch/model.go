@@ -210,7 +210,7 @@ func oneModelFile(path string) (string, error) {
 func setupInspect(f *cli.FlagSet) cli.Action {
 	path := builtin
 	cli.Var(f, &path, "model", setting.Text,
-		"model `file` to describe; pretrained is the built-in encoder for molecules, pretrained:minimol is another\n"+
+		"model `file` to describe; pretrained is the built-in encoder for molecules, pretrained:zinc is another\n"+
 			"one, and admet lists the built-in predictors, such as admet:herg")
 	f.Arguments("model")
 	return func(_ context.Context, stdout, _ io.Writer) error {

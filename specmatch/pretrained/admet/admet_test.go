@@ -12,6 +12,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/specmatch/apply"
 	"github.com/specmatch/specmatch/specmatch/model"
+	"github.com/specmatch/specmatch/specmatch/pretrained"
 	"github.com/specmatch/specmatch/specmatch/pretrained/admet"
 	"github.com/specmatch/specmatch/tensor"
 )
@@ -51,12 +52,15 @@ func TestEndpoints(t *testing.T) {
 		if !slices.Equal(m.Card.Head.Tasks, []string{e.Name}) || m.Card.Calibration == nil || m.Card.Domain == nil {
 			t.Errorf("%s predicts %q", e.Name, m.Card.Head.Tasks)
 		}
+		if learned := "pretrained:" + pretrained.Builtin().Sum(); !slices.Contains(m.Card.Beside.Features, learned) {
+			t.Errorf("%s reads %q, not %s; fit the predictors again, as README.md says", e.Name, m.Card.Beside.Features, learned)
+		}
 		if !strings.Contains(string(card), "| `"+e.Name+"` | "+e.Title+" |") || e.Records < 500 || e.Coverage < 80 {
 			t.Errorf("%+v, or the card does not have it", e)
 		}
 		part, err := apply.Sure(0.9, true, m)
-		if err != nil { // the features may be those of another encoder
-			t.Fatalf("%s: %v; fit the predictors again, as README.md says", e.Name, err)
+		if err != nil {
+			t.Fatalf("%s: %v", e.Name, err)
 		}
 		parts = append(parts, part)
 		cards = append(cards, m.Card)

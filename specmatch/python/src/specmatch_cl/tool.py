@@ -150,7 +150,7 @@ def none_usable(error: str) -> bool:
 
 @cache
 def pretrained(name: str) -> bytes:
-    """An encoder of molecules in the program: "pretrained", or "pretrained:minimol" and so on."""
+    """An encoder of molecules in the program: "pretrained", or "pretrained:zinc" and so on."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.safetensors"
         with running(["convert", f"-in={name}", f"-out={path}"]):
