@@ -118,7 +118,11 @@ func CopyBlocks(be Backend, blocks []Block) {
 		return
 	}
 	for _, b := range blocks {
-		be.CopyBlock(b.Dst, b.DI, b.DJ, b.Src, b.SI, b.SJ, b.Rows, b.Cols)
+		be.CopyBlock(
+			b.Dst, b.DI, b.DJ,
+			b.Src, b.SI, b.SJ,
+			b.Rows, b.Cols,
+		)
 	}
 }
 

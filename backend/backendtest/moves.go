@@ -138,13 +138,33 @@ func checkCopyBlock(s *suite) {
 			large: large,
 			note:  fmt.Sprintf("several, [%d×%d] and [%d×1]", rows, cols, rows),
 			in:    []matrix{src, s.marked(rows, 1)},
-			out:   []output{{s.random(rows+1, cols+1), tolerance{bits: true}}},
+			out: []output{{
+				s.random(rows+1, cols+1),
+				tolerance{bits: true},
+			}},
 			call: func(o operands) {
-				backend.CopyBlocks(o.Backend, []backend.Block{
-					{Dst: o.out[0], DI: 1, Src: o.in[0], Rows: rows, Cols: cols},
-					{Dst: o.out[0], DJ: cols, Src: o.in[1], Rows: rows, Cols: 1},
-					{Dst: o.out[0], Src: o.in[0]},
-				})
+				target := o.out[0]
+				matrix := backend.Block{
+					Dst:  target,
+					DI:   1,
+					Src:  o.in[0],
+					Rows: rows,
+					Cols: cols,
+				}
+				column := backend.Block{
+					Dst:  target,
+					DJ:   cols,
+					Src:  o.in[1],
+					Rows: rows,
+					Cols: 1,
+				}
+				empty := backend.Block{
+					Dst: target,
+					Src: o.in[0],
+				}
+				backend.CopyBlocks(
+					o.Backend, []backend.Block{matrix, column, empty},
+				)
 			},
 		})
 	})

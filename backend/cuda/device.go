@@ -510,12 +510,24 @@ func (d *device) gemm(
 	})
 }
 
-func (d *device) gemmParts(parts, m, n, k int, alpha float64, a, b, c pointer) error {
+func (d *device) gemmParts(
+	parts, m, n, k int,
+	alpha float64,
+	a, b, c pointer,
+) error {
+	isDouble := flagWord(d.precision == tensor.Float64)
 	return d.exclusive(func() error {
 		return blasResult(C.table_gemm_parts(
-			d.blas, C.int(flagWord(d.precision == tensor.Float64)), C.int(parts),
-			C.int(m), C.int(n), C.int(k), C.double(alpha),
-			C.CUdeviceptr(a), C.CUdeviceptr(b), C.CUdeviceptr(c),
+			d.blas,
+			C.int(isDouble),
+			C.int(parts),
+			C.int(m),
+			C.int(n),
+			C.int(k),
+			C.double(alpha),
+			C.CUdeviceptr(a),
+			C.CUdeviceptr(b),
+			C.CUdeviceptr(c),
 		))
 	})
 }

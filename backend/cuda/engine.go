@@ -439,13 +439,17 @@ func (e *engine) Download32(dst []float32, src *tensor.Tensor) {
 	if e.precision != tensor.Float32 {
 		panic("backend: Download32 from an engine of float64")
 	}
-	e.download("Download32", src, func(mem []byte, lo, hi int) {
-		copy(dst[lo:hi], view[float32](mem))
-	})
+	e.download(
+		"Download32",
+		src,
+		func(mem []byte, lo, hi int) {
+			copy(dst[lo:hi], view[float32](mem))
+		},
+	)
 }
 
-// download calls take with the elements lo to hi-1 of src, part after part.
-func (e *engine) download(op string, src *tensor.Tensor, take func(mem []byte, lo, hi int)) {
+// download calls store with the elements lo to hi-1 of src, part after part.
+func (e *engine) download(op string, src *tensor.Tensor, store func(mem []byte, lo, hi int)) {
 	address := e.address(src)
 	if e.step != nil {
 		e.fail(op, errRecording)
@@ -460,7 +464,7 @@ func (e *engine) download(op string, src *tensor.Tensor, take func(mem []byte, l
 		e.check(op, e.d.record(s.done))
 		e.check(op, e.d.wait(s.done))
 		s.busy = false
-		take(part, lo, hi)
+		store(part, lo, hi)
 		lo = hi
 	}
 }

@@ -83,18 +83,41 @@ func (e *engine) BiasReLUBackward(dx, db, dy, y *tensor.Tensor) {
 	e.mergeChunks(db, part, 1, parts)
 }
 
-func (e *engine) Normalize(y, r, x *tensor.Tensor, floor float64) {
-	backend.CheckSame("backend: Normalize", y, x)
-	backend.CheckReduceRows("backend: Normalize", r, x)
-	e.blocks("normalize_rows", ceil(x.Rows, threads/warp),
-		e.ptr(y), e.ptr(r), e.ptr(x),
-		floatWord(floor), intWord(x.Rows), intWord(x.Cols))
+func (e *engine) Normalize(
+	y, r, x *tensor.Tensor,
+	floor float64,
+) {
+	const op = "backend: Normalize"
+	backend.CheckSame(op, y, x)
+	backend.CheckReduceRows(op, r, x)
+	e.blocks(
+		"normalize_rows",
+		ceil(x.Rows, threads/warp),
+		e.ptr(y),
+		e.ptr(r),
+		e.ptr(x),
+		floatWord(floor),
+		intWord(x.Rows),
+		intWord(x.Cols),
+	)
 }
 
-func (e *engine) NormalizeBackward(dx, dy, y, r *tensor.Tensor, floor float64) {
-	backend.CheckSame("backend: NormalizeBackward", dx, dy, y)
-	backend.CheckReduceRows("backend: NormalizeBackward", r, y)
-	e.blocks("normalize_rows_grad", ceil(y.Rows, threads/warp),
-		e.ptr(dx), e.ptr(dy), e.ptr(y), e.ptr(r),
-		floatWord(floor), intWord(y.Rows), intWord(y.Cols))
+func (e *engine) NormalizeBackward(
+	dx, dy, y, r *tensor.Tensor,
+	floor float64,
+) {
+	const op = "backend: NormalizeBackward"
+	backend.CheckSame(op, dx, dy, y)
+	backend.CheckReduceRows(op, r, y)
+	e.blocks(
+		"normalize_rows_grad",
+		ceil(y.Rows, threads/warp),
+		e.ptr(dx),
+		e.ptr(dy),
+		e.ptr(y),
+		e.ptr(r),
+		floatWord(floor),
+		intWord(y.Rows),
+		intWord(y.Cols),
+	)
 }

@@ -98,23 +98,37 @@ func (e *engine) CopyBlock(
 
 // CopyBlocks has a row of the grid for each block, as many thread blocks as the largest needs.
 func (e *engine) CopyBlocks(blocks []backend.Block) {
-	words := make([]uint64, 0, 6*len(blocks))
+	const wordsOfBlock = 6
+	words := make([]uint64, 0, wordsOfBlock*len(blocks))
 	largest := 0
 	for _, b := range blocks {
-		backend.CheckBlock(b.Dst, b.DI, b.DJ, b.Src, b.SI, b.SJ, b.Rows, b.Cols)
+		backend.CheckBlock(
+			b.Dst, b.DI, b.DJ,
+			b.Src, b.SI, b.SJ,
+			b.Rows, b.Cols,
+		)
 		n := b.Rows * b.Cols
 		largest = max(largest, n)
+		target := b.DI*b.Dst.Cols + b.DJ
+		source := b.SI*b.Src.Cols + b.SJ
 		words = append(
 			words,
-			e.part(b.Dst, n)+uint64((b.DI*b.Dst.Cols+b.DJ)*e.bytes),
-			e.part(b.Src, n)+uint64((b.SI*b.Src.Cols+b.SJ)*e.bytes),
-			intWord(b.Dst.Cols), intWord(b.Src.Cols), intWord(b.Rows), intWord(b.Cols),
+			e.part(b.Dst, n)+uint64(target*e.bytes),
+			e.part(b.Src, n)+uint64(source*e.bytes),
+			intWord(b.Dst.Cols),
+			intWord(b.Src.Cols),
+			intWord(b.Rows),
+			intWord(b.Cols),
 		)
 	}
+	across := min(ceil(largest, threads), maxFlat)
 	e.table("CopyBlocks", words, func(address uint64) {
 		e.launch(
-			"copy_blocks", grid(min(ceil(largest, threads), maxFlat), len(blocks)),
-			lineBlock, address, intWord(len(blocks)),
+			"copy_blocks",
+			grid(across, len(blocks)),
+			lineBlock,
+			address,
+			intWord(len(blocks)),
 		)
 	})
 }

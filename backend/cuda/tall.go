@@ -2,17 +2,25 @@ package cuda
 
 import "github.com/specmatch/specmatch/tensor"
 
-// tallParts is the number of parts into which a tall product is cut, and tallTerms its fewest terms.
 const (
+	// tallParts is the number of parts into which a tall product is cut.
 	tallParts = 8
+	// tallTerms is the smallest number of terms in the sums of a tall product.
 	tallTerms = 4096
+	// The results of a tall product are at least and at most so many.
+	tallFewest = 1 << 16
+	tallMost   = 1 << 19
 )
 
 // isTall reports whether the sums of aᵀ·b [m×n] have so many terms, and so few results, that
 // cuBLAS keeps most of a large device idle. The gradient of a wide layer's weights is such a product.
-// On tensor cores it takes a fifth of the time, and is left as it is.
+// On tensor cores it takes a fifth of the time, and stays whole.
 func (e *engine) isTall(m, n, k int) bool {
-	return !e.rounds && k >= tallTerms && m*n >= 1<<16 && m*n <= 1<<19
+	results := m * n
+	if e.rounds || k < tallTerms {
+		return false
+	}
+	return results >= tallFewest && results <= tallMost
 }
 
 // gemmTall sets dst [m×n] to alpha·aᵀ·b with sums of k terms: the sum of products of equal parts of
@@ -20,25 +28,54 @@ func (e *engine) isTall(m, n, k int) bool {
 func (e *engine) gemmTall(dst *tensor.Tensor, alpha float64, a, b *tensor.Tensor) {
 	m := a.Cols
 	n := b.Cols
-	part := a.Rows / tallParts
-	whole := part * tallParts
+	terms := a.Rows / tallParts
+	whole := terms * tallParts
 	sums := e.Alloc(tallParts, m*n)
-	left := pointer(e.ptr(a))
-	right := pointer(e.ptr(b))
-	e.check("Gemm", e.d.gemmParts(tallParts, m, n, part, alpha, left, right, pointer(e.ptr(sums))))
+	addressA := pointer(e.ptr(a))
+	addressB := pointer(e.ptr(b))
+	err := e.d.gemmParts(
+		tallParts,
+		m,
+		n,
+		terms,
+		alpha,
+		addressA,
+		addressB,
+		pointer(e.ptr(sums)),
+	)
+	e.check("Gemm", err)
 	e.launched()
 	e.work.Flops += productFlops(m, n, whole)
-	e.ColSums(&tensor.Tensor{Rows: 1, Cols: m * n, Buf: dst.Buf}, sums)
+	flat := &tensor.Tensor{
+		Rows: 1,
+		Cols: m * n,
+		Buf:  dst.Buf,
+	}
+	e.ColSums(flat, sums)
 	e.Free(sums)
-	rest := a.Rows - whole
-	if rest == 0 {
+	if whole == a.Rows {
 		return
 	}
-	e.moves += (rest*(m+n) + 2*m*n) * e.bytes
-	e.check("Gemm", e.d.gemm(
-		true, false, m, n, rest, alpha, left+pointer(whole*m*e.bytes), m,
-		right+pointer(whole*n*e.bytes), n, 1, pointer(e.address(dst)),
-	))
+	remainder := a.Rows - whole
+	addressA += pointer(whole * m * e.bytes)
+	addressB += pointer(whole * n * e.bytes)
+	moved := remainder*(m+n) + 2*m*n
+	e.moves += moved * e.bytes
+	err = e.d.gemm(
+		true,
+		false,
+		m,
+		n,
+		remainder,
+		alpha,
+		addressA,
+		m,
+		addressB,
+		n,
+		1,
+		pointer(e.address(dst)),
+	)
+	e.check("Gemm", err)
 	e.launched()
-	e.work.Flops += productFlops(m, n, rest)
+	e.work.Flops += productFlops(m, n, remainder)
 }
