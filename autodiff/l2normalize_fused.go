@@ -5,7 +5,8 @@ import (
 	"github.com/specmatch/specmatch/tensor"
 )
 
-// l2NormalizeFused is [Var.L2Normalize] in one call of the engine each way.
+// l2NormalizeFused is [Var.L2Normalize] in one call of the engine each way. The definition is an
+// operator with a VJP of its own, since a chain of operators has no gradient at a row of zeros.
 func (x *Var) l2NormalizeFused(fuser backend.UnitFuser) *Var {
 	t := x.tape
 	y := t.Alloc(x.Rows(), x.Cols())
