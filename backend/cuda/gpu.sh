@@ -14,8 +14,9 @@
 # Markdown file with the tables of README.md, and fails if a check failed.
 #
 # PARTs are checks, the workloads to time (unsupervised, transfer, semisupervised,
-# kernels), profile and sanitizers; by default all but the profile, in this order. They are
-# cut to fit eight minutes. Results are kept in REPORT.run next to the report:
+# kernels), jobs, profile and sanitizers; by default all but jobs and the profile, in this order.
+# They are cut to fit eight minutes. jobs times embed and finetune with and without the GPU. It needs
+# zinc250k.csv.gz and bace.csv.gz in the folder SPECMATCH_GPU_DATA, and takes a minute. Results are kept in REPORT.run next to the report:
 # an interrupted run, or one with other PARTs, resumes there, unless DIR was built from
 # another commit since.
 #
@@ -39,6 +40,7 @@ build() {
   fi
   flags=(-trimpath "-ldflags=-s -w" -tags "$tags")
   go build "${flags[@]}" -o "$out/" ./experiments/doctor ./experiments/bench
+  go build "${flags[@]}" -o "$out/specmatch-program" ./specmatch/cmd/specmatch
   for pkg in backend/cuda autodiff gnn specmatch; do
     go test -c "${flags[@]}" -o "$out/$(basename $pkg).test" "./$pkg"
   done
@@ -93,7 +95,7 @@ run() {
   work=${report%.md}.run
   shift
   cd "$(dirname "$0")" || exit 1
-  local part known=(checks unsupervised transfer semisupervised kernels profile sanitizers)
+  local part known=(checks unsupervised transfer semisupervised kernels jobs profile sanitizers)
   for part in "$@"; do [[ " ${known[*]} " = *" $part "* ]] || usage; done
   [ $# = 0 ] && set -- checks unsupervised transfer semisupervised kernels sanitizers
   engine=${SPECMATCH_GPU_ENGINE:-cuda}
@@ -136,7 +138,7 @@ run() {
   for part in "$@"; do
     echo 0 > "$work/count"
     case $part in
-    checks | sanitizers | profile) $part ;;
+    checks | sanitizers | jobs | profile) $part ;;
     *) times "$part" ;;
     esac
   done
@@ -159,6 +161,10 @@ compose() {
         grep -hs '^launches' "$work/$part"-*.log | sort -u | sed 's/^launches, /- /'
       fi
     done
+    if compgen -G "$work/jobs-*.row" > /dev/null; then
+      printf '\n#### Jobs\n\nSeconds, each job twice in turn.\n\n| job | engine | s | user | system |\n| --- | --- | ---: | ---: | ---: |\n'
+      cat "$work"/jobs-*.row
+    fi
     tables
     cat "$work"/profile-*.table 2> /dev/null
   } > "$report"
@@ -213,6 +219,36 @@ sanitizers() {
   done
   [ "$engine" = cuda ] && check "conformance, memcheck" sanitize memcheck ./cuda.test -test.short -test.v \
     -test.run '^TestDevice$/float32/^(CopyBlock|Transpose|GatherRows|ReduceRows|ColSums|Dot|SegmentSum|SegmentExpand|SpMM|Capture)$'
+}
+
+# jobs times whole jobs, on the processors and on the engine, twice in turn.
+jobs() {
+  local data=${SPECMATCH_GPU_DATA:-} out place e
+  if [ ! -s "$data/zinc250k.csv.gz" ] || [ ! -s "$data/bace.csv.gz" ]; then
+    echo "jobs: zinc250k.csv.gz and bace.csv.gz are not in the folder SPECMATCH_GPU_DATA ($data)" >&2
+    failed=1
+    return
+  fi
+  place=$(next)
+  out=$(mktemp -d)
+  # timed NAME COMMAND… adds a row: the engine, the time on the clock and that of the processors.
+  timed() {
+    local name=$1 TIMEFORMAT='%R | %U | %S' spent
+    shift
+    if spent=$({ time timeout 60 ./specmatch-program "$@" -backend "$e" > "$place.log" 2>&1; } 2>&1); then
+      echo "| $name | $e | $spent |" | tee -a "$place.row"
+    else
+      echo "| $name | $e | failed: $(grep -aE . "$place.log" | tail -n 1 | cut -c 1-80) | | |" | tee -a "$place.row"
+      failed=1
+    fi
+    rm -rf "${out:?}"/*
+  }
+  rm -f "$place.row"
+  for e in cpu "$engine" cpu "$engine"; do
+    timed "embed, ZINC250k" embed -in "$data/zinc250k.csv.gz" -out "$out/v.npy"
+    timed "finetune, bace, 10 epochs" finetune -in "$data/bace.csv.gz" -target Class -seeds 1 -epochs 10 -out "$out/run"
+  done
+  rm -rf "$out"
 }
 
 # profile lists the times of the kernels of a few steps, as ncu measures them.
