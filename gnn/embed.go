@@ -221,7 +221,7 @@ func embed(
 const embedElements = 8192 * 96
 
 // deviceElements is that bound for engines that are given a batch with hundreds of launches, which take
-// some milliseconds whatever its size. A layer's activations are then 100 MB.
+// some milliseconds whatever its size. The outputs of all layers together are then 100 MB.
 const deviceElements = 32 * embedElements
 
 // environmentNodes bounds a batch of [Environments], which has few activations.
