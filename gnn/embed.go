@@ -102,10 +102,16 @@ type Environments struct {
 }
 
 // NewEnvironments returns an empty cache of about the given number of bytes, or of the few
-// that the atoms of one batch need. It is valid for the encoder's present weights only, and
-// not safe for concurrent use.
+// that the atoms of one batch need. It is valid for the encoder's present weights only. Goroutines
+// need a cache each, or share one by [Environments.Share].
 func NewEnvironments(e *ChemGIN, bytes int) *Environments {
 	return &Environments{e, e.newEnvironments(bytes)}
+}
+
+// Share returns the cache for another goroutine: all that one of them computes, the others find. e
+// has the same weights and readout, on an engine of its own of the same kind.
+func (m *Environments) Share(e *ChemGIN) *Environments {
+	return &Environments{e, m.plan.Share(e.environmentPlan())}
 }
 
 // Embed is the function [Embed] with the cache, on engines that allow one.
@@ -144,7 +150,8 @@ func (m *Environments) forward(b *Batch) *autodiff.Var {
 	return m.encoder.forward(m.plan, b, nn.Eval)
 }
 
-// Close frees the cache, which can then be used again.
+// Close frees the cache, which can then be used again. Of one that is shared, it frees what was
+// allocated on this engine; no goroutine may use it meanwhile.
 func (m *Environments) Close(be backend.Backend) { m.plan.Close(be) }
 
 // cachesRows reports whether an engine computes rows of layers one by one.

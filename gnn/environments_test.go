@@ -5,10 +5,12 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
+	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
@@ -110,6 +112,62 @@ func TestEnvironments(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestShare: goroutines that share a cache compute the bits that each computes alone, whatever they
+// find, wait for or replace, also with more atoms than the cache has room for.
+func TestShare(t *testing.T) {
+	const workers = 4
+	large := strings.Repeat("CCO", 500)
+	graphs := parsed(t, append(slices.Clip(smiles), strings.Repeat("CCN", 90), large))
+	newEncoder := func() (backend.Backend, *gnn.ChemGIN) {
+		be := cpu.New(tensor.Float32)
+		c := gnn.ChemGINConfig{Hidden: 16, Layers: 4, Readout: gnn.ReadoutAll}
+		e := gnn.NewChemGIN(be, c, rand.New(rand.NewPCG(1, 2)))
+		stir(be, e)
+		return be, e
+	}
+	be, e := newEncoder()
+	w := e.Width()
+	alone, err := gnn.Embed(t.Context(), be, e, graphs, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, bytes := range map[string]int{"nothing is remembered": 0, "a little": 200_000, "all": 1 << 26} {
+		m := gnn.NewEnvironments(e, bytes)
+		var group sync.WaitGroup
+		for worker := range workers {
+			view, be := m, be
+			if worker > 0 {
+				engine, copied := newEncoder()
+				defer engine.Close()
+				view, be = m.Share(copied), engine
+			}
+			rng := rand.New(rand.NewPCG(5, uint64(worker)))
+			group.Go(func() {
+				for range 30 {
+					order := rng.Perm(len(graphs))[:1+rng.IntN(len(graphs))]
+					var part []*graph.Graph
+					for _, k := range order {
+						part = append(part, graphs[k])
+					}
+					h, err := view.Embed(t.Context(), be, part, nil)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					for i, k := range order {
+						if !slices.Equal(h[i*w:(i+1)*w], alone[k*w:(k+1)*w]) {
+							t.Errorf("%s: worker %d: vector %d depends on the others", name, worker, k)
+							return
+						}
+					}
+				}
+			})
+		}
+		group.Wait()
+		m.Close(be)
 	}
 }
 

@@ -436,6 +436,16 @@ func (m *Trained) Remembering(bytes int) *Trained {
 	return &c
 }
 
+// RememberingWith returns the model with the cache of another one, for another goroutine. Its encoder has the
+// same weights, on an engine of its own.
+func (m *Trained) RememberingWith(other *Trained) *Trained {
+	c := *m
+	if e, ok := m.Encoder.(*gnn.ChemGIN); ok && other.Memory != nil {
+		c.Memory = other.Memory.Share(e)
+	}
+	return &c
+}
+
 // Predict returns the predictions of the head for n graphs, row-major [n×Outputs]: the probability
 // of each class, the probability of 1 in each binary task, or numbers in the unit of the targets. A
 // model without a head is an error; other errors are those of [Trained.Embed].

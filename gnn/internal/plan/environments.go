@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"math"
 	"slices"
 	"unsafe"
 
@@ -9,7 +8,6 @@ import (
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn/graph"
-	"github.com/specmatch/specmatch/tensor"
 )
 
 // Environments computes the layers of a ChemGIN in evaluation and caches rows across
@@ -27,6 +25,8 @@ import (
 // A number is given once. An environment that was forgotten gets a new number when it
 // comes again. So do the larger ones around it; entries with the old numbers are never
 // found again and are replaced in time.
+//
+// Several goroutines can use one cache, each by a view of its own ([Environments.Share]).
 type Environments struct {
 	encoder ChemGIN
 	columns graph.EdgeColumns
@@ -35,36 +35,34 @@ type Environments struct {
 	// [Environments.lastSums]; else nil.
 	last *radius
 
-	shift   int    // the caches have their size divided by 2^shift
-	nodes   int    // of all batches
-	next    uint32 // the number of the next new environment
-	batch   uint32 // the number of the present batch
+	store *store
+	view  int // its number in the store
+	// Of the present batch:
+	*generation
+	span
+
 	sorted  []neighbour
 	order   []int32 // the sorted neighbours of the batch's nodes, laid out as in graph.Batch.Adj
 	touched uint32  // keeps the compiler from dropping reads
 }
 
-// radius is the environments of one radius.
+// radius is the environments of one radius in the present batch.
 type radius struct {
-	cache
-	size  int // sets of the cache, once it has grown
-	width int // of the rows
-	// rows has the row of each slot, and after them those that the present batch finds no
-	// slot for.
-	rows *tensor.Tensor
-
-	// For each node of the present batch: the number, hash and key of its environment, and
+	// For each node: the number, hash and key of its environment, and
 	// the position of its row.
 	numbers   []uint32
 	hashes    []uint64
 	keys      []key
 	positions []int32
 
-	// For each new environment: the position of its row; in compressed form, which rows of
-	// the radius before it is made of (its own and its neighbours', or for radius 0 the
-	// category); and the counts of the labels of its edges. homeless rows have no slot.
+	// For each row to compute: its position and the first node with its environment; in compressed
+	// form, which rows of the radius before it is made of (its own and its neighbours', or for
+	// radius 0 the category); and the counts of the labels of its edges.
 	fresh    []int32
-	homeless int
+	nodes    []int32
+	copies   map[uint32]int // see copyOf
+	homeless int            // rows without a slot
+	chunks   []int32        // of them
 	ptr, col []int32
 	edges    []float32
 }
@@ -79,9 +77,6 @@ func (n neighbour) less(o neighbour) bool {
 	return n.label < o.label || n.label == o.label && n.hash < o.hash
 }
 
-// smallestCache is the least number of sets of the cache of a radius.
-const smallestCache = 256
-
 // NewEnvironments returns an empty cache of about the given size, or of the little that the
 // atoms of one batch need. It caches rows for the present weights: a change of weights
 // needs a new one. Its Layers are only called for the wanted layers; maxima says whether
@@ -89,35 +84,55 @@ const smallestCache = 256
 func NewEnvironments(
 	e ChemGIN, columns graph.EdgeColumns, wanted []int, maxima bool, bytes int,
 ) *Environments {
-	m := &Environments{encoder: e, columns: columns, shift: firstShift}
 	layers := len(e.MLPs)
 	hidden := e.Norms[0].Gamma.Value.Cols
 	count := layers + 1
-	if layers > 1 && wanted[0] == layers && !maxima {
-		m.last = new(radius)
+	skipsLast := layers > 1 && wanted[0] == layers && !maxima
+	if skipsLast {
 		count = layers
 	}
 	// There are few environments of small radii, and all of them occur often. Those of the largest
 	// radius occur least often.
 	shares := make([]int, count)
+	widths := make([]int, count)
 	total := 0
 	for l := range count {
-		m.radii = append(m.radii, &radius{width: hidden})
+		widths[l] = hidden
 		shares[l] = []int{1, 4, 24, 40, 32}[min(l, 4)]
 		if l == layers {
 			shares[l] /= 2
 		}
-		if m.last != nil && l == count-1 { // rows after the next product, which are wider
-			m.radii[l].width = e.MLPs[l].Layers[0].W.Value.Cols
+		if skipsLast && l == count-1 { // rows after the next product, which are wider
+			widths[l] = e.MLPs[l].Layers[0].W.Value.Cols
 			shares[l] *= 2
 		}
 		total += shares[l]
 	}
 	const entryBytes = int(unsafe.Sizeof(entry{}) + unsafe.Sizeof(set{})/ways)
-	for l, r := range m.radii {
-		r.size = max(bytes/total*shares[l]/(4*r.width+entryBytes)/ways, smallestCache)
+	s := &store{shift: firstShift}
+	for l, width := range widths {
+		sets := bytes / total * shares[l] / (4*width + entryBytes) / ways
+		s.shapes = append(s.shapes, shape{max(sets, smallestCache), width})
+	}
+	return newView(e, columns, s, skipsLast)
+}
+
+// newView returns a view of a store, with last if it is wanted.
+func newView(e ChemGIN, columns graph.EdgeColumns, s *store, last bool) *Environments {
+	m := &Environments{encoder: e, columns: columns, store: s, view: s.add()}
+	for range s.shapes {
+		m.radii = append(m.radii, &radius{copies: map[uint32]int{}})
+	}
+	if last {
+		m.last = new(radius)
 	}
 	return m
+}
+
+// Share returns a view of the cache for another goroutine. Its encoder has the same weights and is
+// on another engine of the same kind.
+func (m *Environments) Share(e ChemGIN) *Environments {
+	return newView(e, m.columns, m.store, m.last != nil)
 }
 
 // Layers implements [Plan]. It returns sums, means and, where a radius has rows, maxima; mode
@@ -126,16 +141,19 @@ func (m *Environments) Layers(b *Batch, _ nn.Mode, wanted []int, _ bool) (layers
 	be := b.Tape.Backend()
 	keeper := backend.CapabilitiesOf(be).Rows
 	counts := b.Host.EdgeCounts(m.columns)
-	m.makeRoom(be, b.Host.Nodes())
+	m.generation, m.span = m.store.begin(m.view, be, b.Host.Nodes())
+	defer m.end()
 	for l, r := range m.radii {
+		r.reset()
 		m.find(b.Host, l, counts)
 		if len(r.fresh) > 0 {
 			m.compute(b.Tape, l, keeper)
 		}
 		if slices.Contains(wanted, l) {
-			sums := b.Tape.Alloc(b.Host.Graphs(), r.rows.Cols)
-			maxima := b.Tape.Alloc(b.Host.Graphs(), r.rows.Cols)
-			keeper.PoolRows(sums, maxima, r.rows, b.Tape.Indices(r.positions), b.Graphs)
+			rows := m.levels[l].rows
+			sums := b.Tape.Alloc(b.Host.Graphs(), rows.Cols)
+			maxima := b.Tape.Alloc(b.Host.Graphs(), rows.Cols)
+			keeper.PoolRows(sums, maxima, rows, b.Tape.Indices(r.positions), b.Graphs)
 			layer := b.pooled(b.Tape.Const(sums))
 			layer.Max = b.Tape.Const(maxima)
 			layers = append(layers, layer)
@@ -191,50 +209,6 @@ func (b *Batch) ofNodes(f func(nodes float64) float64) *autodiff.Var {
 	return b.Tape.Matrix(len(x), 1, x)
 }
 
-// firstShift and nextShift are the steps in which a cache grows: it begins with a 64th of its size.
-const (
-	firstShift = 6
-	nextShift  = 3
-)
-
-// leastRoom is for so many nodes that a job whose first batches are small does not begin anew with each of them.
-const leastRoom = 1152
-
-// makeRoom makes room for a batch of the given number of nodes. A small job needs a small cache,
-// which is quickly cleared; the cache grows when there have been as many nodes as it has entries.
-func (m *Environments) makeRoom(be backend.Backend, nodes int) {
-	m.nodes += nodes
-	largest := m.radii[len(m.radii)-1]
-	grows := m.shift > 0 && m.nodes > ways*largest.sets(m.shift)
-	if grows {
-		m.shift -= nextShift
-	}
-	capacity := nodes
-	for _, r := range m.radii {
-		if grows || r.rows == nil || r.rows.Rows < len(r.entries)+nodes {
-			capacity = max(nodes+nodes/2+1, leastRoom) // more than nodes, for one node too
-		}
-	}
-	exhausted := uint64(m.next)+uint64(nodes*len(m.radii)) > math.MaxUint32
-	if capacity > nodes || exhausted { // start again, with numbers too
-		m.Close(be)
-		m.next = 1
-		for _, r := range m.radii {
-			r.cache = newCache(r.sets(m.shift))
-			r.rows = be.Alloc(len(r.entries)+capacity, r.width)
-		}
-	}
-	m.batch++
-	for _, r := range m.radii {
-		r.reset()
-	}
-}
-
-// sets returns the number of sets of a cache that has yet to grow by this many factors of two.
-func (r *radius) sets(shift int) int {
-	return min(r.size, max(r.size>>shift, smallestCache))
-}
-
 // reset forgets the nodes of a batch.
 func (r *radius) reset() {
 	r.numbers = r.numbers[:0]
@@ -242,21 +216,16 @@ func (r *radius) reset() {
 	r.keys = r.keys[:0]
 	r.positions = r.positions[:0]
 	r.fresh = r.fresh[:0]
-	r.homeless = 0
+	r.nodes = r.nodes[:0]
+	clear(r.copies)
 	r.ptr = append(r.ptr[:0], 0)
 	r.col = r.col[:0]
 	r.edges = r.edges[:0]
 }
 
-// Close frees the cache, which can then be used again.
-func (m *Environments) Close(be backend.Backend) {
-	for _, r := range m.radii {
-		if r.rows != nil {
-			be.Free(r.rows)
-		}
-		*r = radius{size: r.size, width: r.width}
-	}
-}
+// Close frees the part of the cache that this view made. No view may have a batch in work. All can
+// be used again.
+func (m *Environments) Close(be backend.Backend) { m.store.close(m.view, be) }
 
 // find finds the environments of radius l of all nodes, and notes what the rows of new ones are
 // made of.
@@ -267,36 +236,89 @@ func (m *Environments) find(b *graph.Batch, l int, counts []float32) {
 	for i := range r.keys {
 		r.hashes = append(r.hashes, m.describe(b, l, int32(i), &r.keys[i]))
 	}
+	m.place(b, l)
+	width := m.columns.Width()
+	for _, i := range r.nodes {
+		m.compose(b, l, r, i)
+		r.edges = append(r.edges, counts[int(i)*width:][:width]...)
+	}
+}
+
+// place gives the environment of radius l of each node a number and its row a position.
+func (m *Environments) place(b *graph.Batch, l int) {
+	r := m.radii[l]
+	v := m.levels[l]
+	v.Lock()
+	defer v.Unlock()
 	// Fetching what is not in the processor's cache for all nodes at once, and not for one
 	// after the other, hides the wait.
 	for _, hash := range r.hashes {
-		m.touched += r.touch(hash)
+		m.touched += v.touch(hash)
 	}
-	width := m.columns.Width()
 	for i, hash := range r.hashes {
 		slot := -1
+		found := false
 		if int(b.Ptr[i+1]-b.Ptr[i]) <= maxBonds || l == 0 {
-			var found bool
-			slot, found = r.place(hash, &r.keys[i], m.batch)
-			if found {
-				r.numbers = append(r.numbers, r.entries[slot].number)
-				r.positions = append(r.positions, int32(slot))
-				continue
+			slot, found = v.place(hash, &r.keys[i], m.span)
+		}
+		number := v.next
+		switch {
+		case found:
+			e := &v.entries[slot]
+			number = e.number
+			if e.filled != m.batch && !m.ended(e.filled) {
+				slot, found = r.copyOf(number, v)
 			}
+		case slot >= 0:
+			v.entries[slot] = entry{r.keys[i], number, m.batch}
+			v.next++
+		default:
+			slot = r.withoutSlot(v)
+			v.next++
 		}
-		if slot >= 0 {
-			r.entries[slot] = entry{r.keys[i], m.next}
-		} else {
-			slot = len(r.entries) + r.homeless
-			r.homeless++
-		}
-		r.numbers = append(r.numbers, m.next)
+		r.numbers = append(r.numbers, number)
 		r.positions = append(r.positions, int32(slot))
-		r.fresh = append(r.fresh, int32(slot))
-		m.next++
-		m.compose(b, l, r, int32(i))
-		r.edges = append(r.edges, counts[i*width:][:width]...)
+		if !found {
+			r.fresh = append(r.fresh, int32(slot))
+			r.nodes = append(r.nodes, int32(i))
+		}
 	}
+}
+
+// copyOf returns the position of the batch's own row of an environment whose row in the cache another
+// batch computes, and whether the batch had it already.
+func (r *radius) copyOf(number uint32, v *level) (position int, found bool) {
+	position, found = r.copies[number]
+	if !found {
+		position = r.withoutSlot(v)
+		r.copies[number] = position
+	}
+	return position, found
+}
+
+// withoutSlot returns the position of one more row without a slot.
+func (r *radius) withoutSlot(v *level) int {
+	used := r.homeless % chunk
+	if used == 0 {
+		end := len(v.spare) - 1
+		r.chunks = append(r.chunks, v.spare[end])
+		v.spare = v.spare[:end]
+	}
+	r.homeless++
+	return int(r.chunks[len(r.chunks)-1]) + used
+}
+
+// end ends the batch.
+func (m *Environments) end() {
+	for l, r := range m.radii {
+		v := m.levels[l]
+		v.Lock()
+		v.spare = append(v.spare, r.chunks...)
+		v.Unlock()
+		r.chunks = r.chunks[:0]
+		r.homeless = 0
+	}
+	m.store.end(m.view, m.generation)
 }
 
 // describe returns the hash of the environment of radius l of node i, sets its key, and appends
@@ -357,7 +379,7 @@ func (m *Environments) compute(t *autodiff.Tape, l int, keeper backend.RowKeeper
 	if l == 0 {
 		x := e.Atoms(t, r.col).Value()
 		for k, row := range r.fresh {
-			be.CopyBlock(r.rows, int(row), 0, x, k, 0, 1, r.rows.Cols)
+			be.CopyBlock(m.levels[0].rows, int(row), 0, x, k, 0, 1, x.Cols)
 		}
 		return
 	}
@@ -375,7 +397,7 @@ func (m *Environments) compute(t *autodiff.Tape, l int, keeper backend.RowKeeper
 	if m.last != nil && l == len(m.radii)-1 {
 		layer.W = e.MLPs[l].Layers[0].W.Value
 	}
-	layer.Y = r.rows
+	layer.Y = m.levels[l].rows
 	layer.To = r.fresh
 	keeper.LayerRows(layer)
 }
@@ -385,7 +407,7 @@ func (m *Environments) compute(t *autodiff.Tape, l int, keeper backend.RowKeeper
 func (m *Environments) layer(
 	t *autodiff.Tape, l int, r *radius,
 ) (layer *backend.RowsLayer, tables *autodiff.Var) {
-	previous := m.radii[l-1].rows
+	previous := m.levels[l-1].rows
 	rows := len(r.ptr) - 1
 	counts := t.Alloc(rows, m.columns.Width())
 	t.Backend().Upload32(counts, r.edges)

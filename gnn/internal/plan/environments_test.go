@@ -12,19 +12,24 @@ import (
 func TestNumbersRunOut(t *testing.T) {
 	be := cpu.New(tensor.Float32)
 	defer be.Close()
-	m := &Environments{radii: []*radius{{size: 1, width: 2}, {size: 1, width: 2}}}
-	defer m.Close(be)
-	m.makeRoom(be, 10)
-	fill(&m.radii[0].cache, 7, m.batch)
-	m.next = math.MaxUint32 - 20 // enough for the 20 environments of one batch
-	m.makeRoom(be, 10)
-	if _, found := fill(&m.radii[0].cache, 7, m.batch); !found || m.next != math.MaxUint32-20 {
-		t.Errorf("found %v, next number %d: the cache started again too early", found, m.next)
+	s := &store{shapes: []shape{{1, 2}, {1, 2}}}
+	view := s.add()
+	defer s.close(view, be)
+	batch := func() (first *level, b span) {
+		g, b := s.begin(view, be, 10)
+		s.end(view, g)
+		return g.levels[0], b
 	}
-	m.next++
-	m.makeRoom(be, 10)
-	if _, found := fill(&m.radii[0].cache, 7, m.batch); found || m.next != 1 {
-		t.Errorf("found %v, next number %d: the cache did not start again", found, m.next)
+	first, b := batch()
+	fillIn(&first.cache, 7, b)
+	s.present.nodes = math.MaxUint32 - 10 // enough for the 10 environments of one batch
+	first, b = batch()
+	if _, found := fillIn(&first.cache, 7, b); !found {
+		t.Error("the cache started again too early")
+	}
+	first, b = batch()
+	if _, found := fillIn(&first.cache, 7, b); found || first.next != 1 {
+		t.Errorf("found %v, next number %d: the cache did not start again", found, first.next)
 	}
 }
 
@@ -32,27 +37,63 @@ func TestNumbersRunOut(t *testing.T) {
 func TestGrows(t *testing.T) {
 	be := cpu.New(tensor.Float32)
 	defer be.Close()
-	m := &Environments{
-		radii: []*radius{{size: 300, width: 2}, {size: 1 << 14, width: 2}},
-		shift: firstShift,
+	s := &store{
+		shapes: []shape{{300, 2}, {1 << 14, 2}},
+		shift:  firstShift,
 	}
-	defer m.Close(be)
-	sets := func() [2]int {
-		return [2]int{len(m.radii[0].cache.sets), len(m.radii[1].cache.sets)}
-	}
+	view := s.add()
+	defer s.close(view, be)
 	for _, step := range []struct {
-		nodes int
-		want  [2]int
+		batches, nodes int
+		want           [2]int
 	}{
-		{100, [2]int{256, 256}},
-		{ways*256 - 100, [2]int{256, 256}},
-		{1, [2]int{256, 1 << 11}},
-		{ways << 11, [2]int{300, 1 << 14}},
-		{ways << 15, [2]int{300, 1 << 14}},
+		{8, 256, [2]int{256, 256}}, // 8 slots for each set
+		{1, 1, [2]int{256, 1 << 11}},
+		{55, 256, [2]int{256, 1 << 11}},
+		{1, 256, [2]int{300, 1 << 14}},
+		{600, 256, [2]int{300, 1 << 14}},
+		{1, leastRoom + 1, [2]int{256, 256}}, // more than there is room for: small again
+		{1, leastRoom + 1, [2]int{256, 1 << 11}},
 	} {
-		m.makeRoom(be, step.nodes)
-		if got := sets(); got != step.want {
-			t.Errorf("%v sets after %d nodes, want %v", got, m.nodes, step.want)
+		var sizes [2]int
+		for range step.batches {
+			g, _ := s.begin(view, be, step.nodes)
+			s.end(view, g)
+			sizes = [2]int{len(g.levels[0].sets), len(g.levels[1].sets)}
 		}
+		if sizes != step.want {
+			t.Errorf("%v sets after %d nodes, want %v", sizes, s.nodes, step.want)
+		}
+	}
+}
+
+// TestGenerations: a generation is freed by the view that made it, once no batch uses it.
+func TestGenerations(t *testing.T) {
+	be := cpu.New(tensor.Float32)
+	defer be.Close()
+	s := &store{shapes: []shape{{1 << 14, 2}}, shift: firstShift}
+	maker := s.add()
+	user := s.add()
+	old, _ := s.begin(maker, be, 10)
+	s.end(maker, old)
+	used, b := s.begin(user, be, 10)
+	if used != old || b.batch != 2 || b.first != 2 {
+		t.Errorf("another view has the same generation: %v, batch %+v", used == old, b)
+	}
+	large := old.room + 1
+	fresh, b := s.begin(maker, be, large)
+	if fresh == old || b.first != 2 || old.levels[0].rows.Buf == nil {
+		t.Errorf("a new generation: %v, batch %+v, the old one is used by a batch", fresh != old, b)
+	}
+	s.end(user, used)
+	s.end(maker, fresh)
+	again, b := s.begin(maker, be, 10)
+	s.end(maker, again)
+	if again != fresh || b.first != b.batch || old.levels[0].rows.Buf != nil {
+		t.Errorf("the same generation: %v, batch %+v, the old one is freed: %v", again == fresh, b, old.levels[0].rows.Buf == nil)
+	}
+	s.close(maker, be)
+	if fresh.levels[0].rows.Buf != nil {
+		t.Error("closing frees nothing")
 	}
 }

@@ -93,10 +93,21 @@ func (x *embedding) run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	defer models.Close()
 	var replicas []apply.Model
-	for _, m := range models.replicas {
-		rows, err := x.model(m[0], x.Memory<<20/len(models.replicas))
+	var first *model.Trained
+	for _, copied := range models.replicas {
+		m, err := x.read(copied[0])
 		if err != nil {
 			return err
+		}
+		if first == nil {
+			m = m.Remembering(x.Memory << 20)
+			first = m
+		} else {
+			m = m.RememberingWith(first)
+		}
+		rows, err := apply.Features(m, x.Features...)
+		if err != nil {
+			return cli.Usagef("-features: %s: %w", x.Model, err)
 		}
 		replicas = append(replicas, rows)
 	}
@@ -118,20 +129,20 @@ func (x *embedding) writeNext(w io.Writer) (err error) {
 	return err
 }
 
-// model returns what the job applies of a model, with a cache of the given number of bytes.
-func (x *embedding) model(m *model.Trained, cache int) (rows apply.Model, err error) {
+// read returns a model with the readout that is asked for.
+func (x *embedding) read(m *model.Trained) (*model.Trained, error) {
+	readout := gnn.Readout(x.Readout)
 	switch encoder := m.Card.Encoder; {
-	case x.Readout != readoutAuto && x.Readout != readoutOwn:
-		m, err = m.WithReadout(gnn.Readout(x.Readout))
-	case x.Readout == readoutAuto && encoder.Kind == gnn.KindChemGIN && encoder.Readout == "":
-		m, err = m.WithReadout(gnn.ReadoutAll)
+	case x.Readout == readoutOwn:
+		return m, nil
+	case x.Readout == readoutAuto && (encoder.Kind != gnn.KindChemGIN || encoder.Readout != ""):
+		return m, nil
+	case x.Readout == readoutAuto:
+		readout = gnn.ReadoutAll
 	}
+	m, err := m.WithReadout(readout)
 	if err != nil {
-		return rows, cli.Usagef("-readout: %w", err)
+		return nil, cli.Usagef("-readout: %w", err)
 	}
-	rows, err = apply.Features(m.Remembering(cache), x.Features...)
-	if err != nil {
-		return rows, cli.Usagef("-features: %s: %w", x.Model, err)
-	}
-	return rows, nil
+	return m, nil
 }

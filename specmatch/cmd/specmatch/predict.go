@@ -118,9 +118,13 @@ func (x *prediction) run(ctx context.Context, stdout, stderr io.Writer) (err err
 		return err
 	}
 	var replicas []apply.Model
-	for _, models := range opened.replicas {
+	for i, models := range opened.replicas {
 		for k, m := range models {
-			models[k] = m.Remembering(apply.Memory / len(opened.opened))
+			if i == 0 {
+				models[k] = m.Remembering(apply.Memory / len(models))
+			} else {
+				models[k] = m.RememberingWith(opened.replicas[0][k])
+			}
 		}
 		rows, err := x.rows(models)
 		if err != nil {
