@@ -330,6 +330,7 @@ var fittings = map[string]fitting{
 	"tuned-ensemble": {atoms: feature.Rich.Name, features: earlier, members: 5},
 	"tuned-forest":   {atoms: feature.Rich.Name, features: earlier, forest: true, members: 1},
 	"tuned-default":  mixture(fitting{features: earlier}),
+	"tuned-three":    mixture(fitting{features: earlier, members: 3}),
 	"tuned-rdkit":    mixture(fitting{features: rdkit}),
 	"tuned-auto":     mixture(fitting{choose: true}),
 	"tuned-minimol":  mixture(fitting{features: minimol}),
@@ -379,7 +380,7 @@ func mixture(f fitting) fitting {
 	f.atoms = feature.Rich.Name
 	f.forest = true
 	f.scale = true
-	f.members = 1
+	f.members = max(1, f.members)
 	return f
 }
 
@@ -405,10 +406,11 @@ var methods = []method{
 	{"tuned-ensemble", "five of these", nil, tuned, true},
 	{"tuned-forest", "with features and the forest", nil, tuned, true},
 	{"tuned-default", "with features, the forest and a chosen scale", nil, tuned, true},
-	{"tuned-rdkit", "the same with RDKit's descriptors", nil, tuned, true},
-	{"tuned-auto", "the same with chosen features", nil, tuned, true},
-	{"tuned-minimol", "the same with vectors of minimol", nil, tuned, true},
-	{"tuned-zinc", "the same with vectors of zinc", nil, tuned, true},
+	{"tuned-three", "three of these", nil, tuned, true},
+	{"tuned-rdkit", "one with RDKit's descriptors", nil, tuned, true},
+	{"tuned-auto", "one with chosen features", nil, tuned, true},
+	{"tuned-minimol", "one with vectors of minimol", nil, tuned, true},
+	{"tuned-zinc", "one with vectors of zinc", nil, tuned, true},
 	{"light-default", "without a network", nil, tuned, true},
 	{"light-rdkit", "without, RDKit's descriptors", nil, tuned, true},
 	{"light-auto", "without, chosen features", nil, tuned, true},
