@@ -108,10 +108,10 @@ func NewEnvironments(e *ChemGIN, bytes int) *Environments {
 	return &Environments{e, e.newEnvironments(bytes)}
 }
 
-// Share returns the cache for another goroutine: all that one of them computes, the others find. e
-// has the same weights and readout, on an engine of its own of the same kind.
-func (m *Environments) Share(e *ChemGIN) *Environments {
-	return &Environments{e, m.plan.Share(e.environmentPlan())}
+// Share returns the cache for another goroutine, with an engine of its own of the same kind: what one
+// of them has computed, the others find.
+func (m *Environments) Share() *Environments {
+	return &Environments{m.encoder, m.plan.Share()}
 }
 
 // Embed is the function [Embed] with the cache, on engines that allow one.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
-	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
@@ -121,14 +120,10 @@ func TestShare(t *testing.T) {
 	const workers = 4
 	large := strings.Repeat("CCO", 500)
 	graphs := parsed(t, append(slices.Clip(smiles), strings.Repeat("CCN", 90), large))
-	newEncoder := func() (backend.Backend, *gnn.ChemGIN) {
-		be := cpu.New(tensor.Float32)
-		c := gnn.ChemGINConfig{Hidden: 16, Layers: 4, Readout: gnn.ReadoutAll}
-		e := gnn.NewChemGIN(be, c, rand.New(rand.NewPCG(1, 2)))
-		stir(be, e)
-		return be, e
-	}
-	be, e := newEncoder()
+	be := cpu.New(tensor.Float32)
+	defer be.Close()
+	e := gnn.NewChemGIN(be, gnn.ChemGINConfig{Hidden: 16, Layers: 4, Readout: gnn.ReadoutAll}, rand.New(rand.NewPCG(1, 2)))
+	stir(be, e)
 	w := e.Width()
 	alone, err := gnn.Embed(t.Context(), be, e, graphs, nil)
 	if err != nil {
@@ -138,11 +133,12 @@ func TestShare(t *testing.T) {
 		m := gnn.NewEnvironments(e, bytes)
 		var group sync.WaitGroup
 		for worker := range workers {
-			view, be := m, be
+			view := m
+			engine := be
 			if worker > 0 {
-				engine, copied := newEncoder()
+				view = m.Share()
+				engine = cpu.New(tensor.Float32)
 				defer engine.Close()
-				view, be = m.Share(copied), engine
 			}
 			rng := rand.New(rand.NewPCG(5, uint64(worker)))
 			group.Go(func() {
@@ -152,7 +148,7 @@ func TestShare(t *testing.T) {
 					for _, k := range order {
 						part = append(part, graphs[k])
 					}
-					h, err := view.Embed(t.Context(), be, part, nil)
+					h, err := view.Embed(t.Context(), engine, part, nil)
 					if err != nil {
 						t.Error(err)
 						return

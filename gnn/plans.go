@@ -82,19 +82,13 @@ func (g *ChemGIN) chemPlan() plan.ChemGIN {
 
 // newEnvironments returns the plan that caches rows, of about the given size.
 func (g *ChemGIN) newEnvironments(bytes int) *plan.Environments {
-	wanted := []int{len(g.Convs)}
-	if r := g.Config.Readout; r != "" {
-		wanted, _ = r.mustParse(len(g.Convs))
-	}
-	p := g.environmentPlan()
-	return plan.NewEnvironments(p, g.Columns.EdgeColumns(), wanted, g.Config.Readout.hasMax(), bytes)
-}
-
-// environmentPlan returns the plan as caches of rows read it.
-func (g *ChemGIN) environmentPlan() plan.ChemGIN {
 	p := g.chemPlan()
 	p.Atoms = func(t *autodiff.Tape, categories []int32) *autodiff.Var { // all different
 		return g.sumTables(t, g.atomRows(categories, t.Indices))
 	}
-	return p
+	wanted := []int{len(g.Convs)}
+	if r := g.Config.Readout; r != "" {
+		wanted, _ = r.mustParse(len(g.Convs))
+	}
+	return plan.NewEnvironments(p, g.Columns.EdgeColumns(), wanted, g.Config.Readout.hasMax(), bytes)
 }

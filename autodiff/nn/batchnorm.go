@@ -93,9 +93,10 @@ func (b *BatchNorm) ForwardNorm(
 func (b *BatchNorm) Affine(t *autodiff.Tape) (scale, shift *autodiff.Var) {
 	gamma := t.Param(b.Gamma)
 	bias := t.Param(b.Bias)
+	be := t.Backend() // another one may hold the weights
 	rstd := t.Alloc(1, b.Gamma.Value.Cols)
-	b.be.Affine(rstd, 1, b.RunningVar.Value, b.Eps)
-	b.be.Unary(rstd, backend.InvSqrt, rstd)
+	be.Affine(rstd, 1, b.RunningVar.Value, b.Eps)
+	be.Unary(rstd, backend.InvSqrt, rstd)
 	scale = gamma.Mul(t.Const(rstd))
 	return scale, bias.Sub(scale.Mul(t.Const(b.RunningMean.Value)))
 }

@@ -193,7 +193,7 @@ func (m *Trained) outputs(
 		m.Turn.Lock()
 		defer m.Turn.Unlock()
 	}
-	t := autodiff.NewInference(m.Head.W.Backend())
+	t := autodiff.NewInference(m.backend())
 	defer t.Reset()
 	shares := m.linearShares()
 	var s, z *autodiff.Var

@@ -42,6 +42,8 @@ type Trained struct {
 	// Turn, if set, is held while the model uses its engine, so that several goroutines can embed and
 	// predict at a time. Memory is not used then.
 	Turn sync.Locker
+
+	engine backend.Backend // that embeds and predicts; nil is that of the weights
 }
 
 // Open reads a model file onto an engine. On an engine of the same kind, its embeddings are those
@@ -326,8 +328,13 @@ func (m *Trained) Buffers() []*nn.Buffer {
 	return append(slices.Clip(m.Encoder.Buffers()), m.Beside.buffers()...)
 }
 
-// backend returns the engine that holds the weights.
-func (m *Trained) backend() backend.Backend { return m.Encoder.Parameters()[0].Backend() }
+// backend returns the engine that embeds and predicts.
+func (m *Trained) backend() backend.Backend {
+	if m.engine != nil {
+		return m.engine
+	}
+	return m.Encoder.Parameters()[0].Backend()
+}
 
 // Width returns the width of an embedding.
 func (m *Trained) Width() int { return m.Encoder.Width() }
@@ -335,7 +342,7 @@ func (m *Trained) Width() int { return m.Encoder.Width() }
 // WithReadout returns the encoder of the model, without the head, with another readout. The two
 // share the weights.
 func (m *Trained) WithReadout(r gnn.Readout) (*Trained, error) {
-	bare := &Trained{Card: m.Card, Turn: m.Turn}
+	bare := &Trained{Card: m.Card, Turn: m.Turn, engine: m.engine}
 	var err error
 	bare.Encoder, err = gnn.WithReadout(m.Encoder, r)
 	if err == nil {
@@ -436,12 +443,13 @@ func (m *Trained) Remembering(bytes int) *Trained {
 	return &c
 }
 
-// RememberingWith returns the model with the cache of another one, for another goroutine. Its encoder has the
-// same weights, on an engine of its own.
-func (m *Trained) RememberingWith(other *Trained) *Trained {
+// On returns the model on another engine of the same kind, for another goroutine. Both have the same
+// weights, which must not change any more, and the same cache.
+func (m *Trained) On(be backend.Backend) *Trained {
 	c := *m
-	if e, ok := m.Encoder.(*gnn.ChemGIN); ok && other.Memory != nil {
-		c.Memory = other.Memory.Share(e)
+	c.engine = be
+	if m.Memory != nil {
+		c.Memory = m.Memory.Share()
 	}
 	return &c
 }

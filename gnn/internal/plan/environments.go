@@ -129,10 +129,9 @@ func newView(e ChemGIN, columns graph.EdgeColumns, s *store, last bool) *Environ
 	return m
 }
 
-// Share returns a view of the cache for another goroutine. Its encoder has the same weights and is
-// on another engine of the same kind.
-func (m *Environments) Share(e ChemGIN) *Environments {
-	return newView(e, m.columns, m.store, m.last != nil)
+// Share returns a view of the cache for another goroutine, on another engine of the same kind.
+func (m *Environments) Share() *Environments {
+	return newView(m.encoder, m.columns, m.store, m.last != nil)
 }
 
 // Layers implements [Plan]. It returns sums, means and, where a radius has rows, maxima; mode

@@ -87,25 +87,18 @@ func (x *embedding) run(ctx context.Context, stdout, stderr io.Writer) error {
 		return err
 	}
 	x.Model = path
-	models, err := x.openReplicas(x.engine, x.Model)
+	opened, err := x.openReplicas(x.engine, x.Model)
 	if err != nil {
 		return err
 	}
-	defer models.Close()
+	defer opened.Close()
+	m, err := x.read(opened.models[0])
+	if err != nil {
+		return err
+	}
 	var replicas []apply.Model
-	var first *model.Trained
-	for _, copied := range models.replicas {
-		m, err := x.read(copied[0])
-		if err != nil {
-			return err
-		}
-		if first == nil {
-			m = m.Remembering(x.Memory << 20)
-			first = m
-		} else {
-			m = m.RememberingWith(first)
-		}
-		rows, err := apply.Features(m, x.Features...)
+	for _, copied := range opened.copies(m.Remembering(x.Memory << 20)) {
+		rows, err := apply.Features(copied[0], x.Features...)
 		if err != nil {
 			return cli.Usagef("-features: %s: %w", x.Model, err)
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/specmatch/specmatch/tensor/files"
 )
 
-// maxWorkers bounds -workers, since each opens the models anew.
+// maxWorkers bounds -workers, since each has an engine and a batch.
 const maxWorkers = 1024
 
 // stdio is the value of -in and -out that stands for standard input and output.

@@ -113,20 +113,17 @@ func (x *prediction) run(ctx context.Context, stdout, stderr io.Writer) (err err
 		return err
 	}
 	defer opened.Close()
-	models := opened.replicas[0]
+	models := opened.models
 	if err := x.checkModels(models); err != nil {
 		return err
 	}
+	for k, m := range models {
+		models[k] = m.Remembering(apply.Memory / len(models))
+	}
+	copies := opened.copies(models...)
 	var replicas []apply.Model
-	for i, models := range opened.replicas {
-		for k, m := range models {
-			if i == 0 {
-				models[k] = m.Remembering(apply.Memory / len(models))
-			} else {
-				models[k] = m.RememberingWith(opened.replicas[0][k])
-			}
-		}
-		rows, err := x.rows(models)
+	for _, copied := range copies {
+		rows, err := x.rows(copied)
 		if err != nil {
 			return fmt.Errorf("%s: %w", x.Models[0], err)
 		}
@@ -158,7 +155,10 @@ func (x *prediction) run(ctx context.Context, stdout, stderr io.Writer) (err err
 		}
 	}
 	if x.Explain != "" {
-		if err := x.explain(ctx, opened.separate(), replicas[0]); err != nil {
+		if opened.shared {
+			copies = copies[:1]
+		}
+		if err := x.explain(ctx, copies, replicas[0]); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"runtime"
 	"slices"
 	"sync"
@@ -11,61 +10,70 @@ import (
 	"github.com/specmatch/specmatch/specmatch/model"
 )
 
-// replicas are copies of some models, so that several batches can be computed at the same time: each
-// copy on engines of its own or, if shared is set, all in turn on the engines of the first.
+// replicas are some models and what computes several batches with them at the same time: an engine for
+// each worker or, if shared is set, those of the models for all workers in turn.
 type replicas struct {
-	replicas [][]*model.Trained // [copies][models]
-	opened   []*modelOnEngine
-	shared   bool
+	models  []*model.Trained
+	opened  []*modelOnEngine
+	workers int
+	engines []backend.Backend // of all workers but the first
+	shared  bool
 }
 
-// openReplicas opens a copy of the models for each worker. The caller closes them.
-func (o *output) openReplicas(e cli.Engine, paths ...string) (*replicas, error) {
+// openReplicas opens the models for all workers. The caller closes them.
+func (o *output) openReplicas(e cli.Engine, paths ...string) (_ *replicas, err error) {
 	cores := runtime.GOMAXPROCS(0)
-	workers := o.Workers
-	if workers == 0 {
-		workers = cores
+	r := &replicas{
+		workers: o.Workers,
+		shared:  e.Backend != "cpu", // one engine has the whole device
 	}
-	r := new(replicas)
-	copies := workers
-	if e.Backend != "cpu" { // one engine has the whole device
-		r.shared = true
-		copies = 1
+	if r.workers == 0 {
+		r.workers = cores
 	}
-	open := func() (backend.Backend, error) { return e.OpenOne(max(1, cores/workers)) }
-	made := make([][]*modelOnEngine, copies)
-	errs := make([]error, copies)
-	var opening sync.WaitGroup
-	for i := range copies {
-		opening.Go(func() { made[i], errs[i] = openCopy(open, paths) })
-	}
-	opening.Wait()
-	for _, models := range made {
-		var copied []*model.Trained
-		for _, m := range models {
-			copied = append(copied, m.Trained)
+	open := func() (backend.Backend, error) { return e.OpenOne(max(1, cores/r.workers)) }
+	defer func() {
+		if err != nil {
+			r.Close()
 		}
-		r.opened = append(r.opened, models...)
-		r.replicas = append(r.replicas, copied)
-	}
-	if err := cmp.Or(errs...); err != nil {
-		r.Close()
+	}()
+	r.opened, err = openModels(open, paths)
+	if err != nil {
 		return nil, err
 	}
-	if r.shared {
-		for _, m := range r.replicas[0] {
+	for _, m := range r.opened {
+		if r.shared {
 			m.Turn = new(sync.Mutex)
 		}
-		for range workers - 1 {
-			r.replicas = append(r.replicas, slices.Clone(r.replicas[0]))
+		r.models = append(r.models, m.Trained)
+	}
+	for !r.shared && len(r.engines) < r.workers-1 {
+		be, err := open()
+		if err != nil {
+			return nil, err
 		}
+		r.engines = append(r.engines, be)
 	}
 	return r, nil
 }
 
-// openCopy opens each of the models on an engine of its own, but endpoints, which are many, on one that they use in turn.
-// With an error, it returns the models that are open.
-func openCopy(place func() (backend.Backend, error), paths []string) (models []*modelOnEngine, err error) {
+// copies returns some of the models, or what was made of them, for each worker.
+func (r *replicas) copies(models ...*model.Trained) [][]*model.Trained {
+	copies := [][]*model.Trained{models}
+	for i := range r.workers - 1 {
+		copied := slices.Clone(models)
+		for k, m := range models {
+			if !r.shared {
+				copied[k] = m.On(r.engines[i])
+			}
+		}
+		copies = append(copies, copied)
+	}
+	return copies
+}
+
+// openModels opens each of the models on an engine of its own, but endpoints, which are many, on one that they use in
+// turn. With an error, it returns the models that are open.
+func openModels(place func() (backend.Backend, error), paths []string) (models []*modelOnEngine, err error) {
 	for _, path := range paths {
 		m, err := openModelOn(path, place)
 		if err != nil {
@@ -80,16 +88,11 @@ func openCopy(place func() (backend.Backend, error), paths []string) (models []*
 	return models, nil
 }
 
-// separate returns the copies that have engines of their own.
-func (r *replicas) separate() [][]*model.Trained {
-	if r.shared {
-		return r.replicas[:1]
-	}
-	return r.replicas
-}
-
 // Close frees the engines, and with them the models.
 func (r *replicas) Close() {
+	for _, be := range r.engines {
+		be.Close()
+	}
 	for _, m := range r.opened {
 		m.Close()
 	}
