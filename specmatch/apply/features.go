@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule"
@@ -19,7 +18,6 @@ import (
 	"github.com/specmatch/specmatch/gnn/molecule/fingerprint"
 	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/pretrained"
-	"github.com/specmatch/specmatch/tensor"
 	"github.com/specmatch/specmatch/tensor/files"
 )
 
@@ -164,19 +162,6 @@ func (f Feature) columns(m *model.Trained) (names []string) {
 	return names
 }
 
-// openFrozen returns the encoder of package pretrained with this sum, on an engine of its own.
-func openFrozen(sum string) *model.Trained {
-	e, err := pretrained.Find(sum)
-	if err != nil {
-		panic(err) // ParseFeature has found it
-	}
-	m, err := e.Open(cpu.New(tensor.Float32))
-	if err != nil {
-		panic(err) // the file is part of the program
-	}
-	return m
-}
-
 // Features returns a model of vectors that concatenate these features of molecules, each at most
 // once; the encoder is m. Columns are those of [gnn.Architecture.Columns], the names of the
 // descriptors, and morgan_0, bits_0 and so on.
@@ -201,7 +186,8 @@ func Features(m *model.Trained, features ...Feature) (Model, error) {
 	if rows.width == 0 {
 		return rows, errors.New("there are no features")
 	}
-	rows.Reads.Vector = func() records.Vectors { return newVectors(features, rows.width) }
+	encoders := lenderOf(features)
+	rows.Reads.Vector = func() records.Vectors { return newVectors(features, rows.width, encoders) }
 	rows, err := newModel(rows, m)
 	if err == nil && rows.Reads.Content != records.Molecules {
 		err = fmt.Errorf("features %s are of molecules, and the model reads %s",
@@ -224,7 +210,8 @@ func Numbers(features []Feature) (*model.Numbers, func() records.Vectors, error)
 		n.Features = append(n.Features, f.String())
 		n.Size += len(f.columns(nil))
 	}
-	return n, func() records.Vectors { return newVectors(features, n.Size) }, nil
+	encoders := lenderOf(features)
+	return n, func() records.Vectors { return newVectors(features, n.Size, encoders) }, nil
 }
 
 // ParseFeatures parses several names by [ParseFeature].
@@ -251,28 +238,32 @@ type vectors struct {
 	wholeValues []float64            // of whole
 	generators  []fingerprint.Morgan // for each feature
 
-	encoder    *model.Trained // of package pretrained; nil if no feature is its vector
-	graphs     []*graph.Graph // that it has yet to embed
+	encoders   *lender        // nil if no feature is a vector of package pretrained
+	graphs     []*graph.Graph // that have yet to be embedded
 	places     [][]float32    // of their embeddings
 	embeddings []float32
 }
 
+// lenderOf returns that of the encoder of package pretrained among features, which is one at most; nil without one.
+func lenderOf(features []Feature) *lender {
+	for _, f := range features {
+		if f.kind == frozen {
+			return &lender{sum: f.sum}
+		}
+	}
+	return nil
+}
+
 // newVectors returns what computes features, [width] numbers of a molecule.
-func newVectors(features []Feature, width int) *vectors {
-	v := &vectors{
+func newVectors(features []Feature, width int, encoders *lender) *vectors {
+	return &vectors{
 		features:    features,
 		width:       width,
 		values:      make([]float64, len(descriptor.Names())),
 		wholeValues: make([]float64, len(descriptor.RDKitNames())),
 		generators:  make([]fingerprint.Morgan, len(features)),
+		encoders:    encoders,
 	}
-	for _, f := range features {
-		if f.kind == frozen {
-			// with a cache, the bits do not depend on other molecules
-			v.encoder = openFrozen(f.sum).Remembering(cacheSize() / 8)
-		}
-	}
-	return v
 }
 
 // Vector implements [records.Vectors].
@@ -298,7 +289,7 @@ func (v *vectors) Vector(m *molecule.Molecule) []float32 {
 			free[0], free[1] = float32(logP), float32(refraction)
 			free = free[2:]
 		case frozen:
-			width := v.encoder.Width()
+			width := len(f.columns(nil))
 			if g, err := m.GraphOf(feature.Rich); err == nil { // without a graph, they stay 0
 				v.graphs = append(v.graphs, g)
 				v.places = append(v.places, free[:width])
@@ -318,11 +309,16 @@ const embedded = 32
 
 // Complete implements [records.Vectors].
 func (v *vectors) Complete() {
+	if len(v.graphs) == 0 {
+		return
+	}
+	encoder := v.encoders.take()
+	defer v.encoders.give(encoder)
+	width := encoder.Width()
 	for first := 0; first < len(v.graphs); first += embedded {
 		graphs := v.graphs[first:min(first+embedded, len(v.graphs))]
-		width := v.encoder.Width()
 		v.embeddings = slices.Grow(v.embeddings[:0], len(graphs)*width)[:len(graphs)*width]
-		if err := v.encoder.Embed32(context.Background(), v.embeddings, graphs); err != nil {
+		if err := encoder.Embed32(context.Background(), v.embeddings, graphs); err != nil {
 			panic(err) // as it reads graphs that it was made for
 		}
 		for i := range graphs {
