@@ -64,6 +64,14 @@ func (s *sure) rows(ctx context.Context, graphs []*graph.Graph) (values []float6
 	var members [][]float64
 	distances := make([]float64, len(graphs))
 	for k, m := range s.ensemble {
+		if !s.distance {
+			predictions, err := m.Predict(ctx, graphs)
+			if err != nil {
+				return nil, err
+			}
+			members = append(members, predictions)
+			continue
+		}
 		embeddings, err := m.Embed(ctx, graphs)
 		if err != nil {
 			return nil, err
@@ -73,10 +81,8 @@ func (s *sure) rows(ctx context.Context, graphs []*graph.Graph) (values []float6
 			return nil, err
 		}
 		members = append(members, predictions)
-		if s.distance {
-			for i, d := range s.calibrations[k].Distances(embeddings) {
-				distances[i] += d / float64(len(s.ensemble))
-			}
+		for i, d := range s.calibrations[k].Distances(embeddings) {
+			distances[i] += d / float64(len(s.ensemble))
 		}
 	}
 	predictions := s.summarise(members)

@@ -177,6 +177,9 @@ func (m *Trained) isSilent() bool {
 	return true
 }
 
+// ignoresEmbeddings reports whether predictions are those of the linear model and the forest alone.
+func (m *Trained) ignoresEmbeddings() bool { return areAll(m.linearShares(), 1) && m.isSilent() }
+
 // outputs returns the head's outputs [n×Outputs] after an activation.
 func (m *Trained) outputs(
 	embeddings []float64, graphs []*graph.Graph, activation func(*autodiff.Var) *autodiff.Var,
@@ -193,26 +196,42 @@ func (m *Trained) outputs(
 		m.Turn.Lock()
 		defer m.Turn.Unlock()
 	}
+	shares := m.linearShares()
+	silent := m.ignoresEmbeddings()
+	var logs []sparseLogs
+	if silent {
+		logs = m.Shared.logsOf(graphs)
+	}
+	width := m.Width()
+	outputs := m.Card.Head.Outputs
 	t := autodiff.NewInference(m.backend())
 	defer t.Reset()
-	shares := m.linearShares()
-	var s, z *autodiff.Var
-	if areAll(shares, 1) && m.isSilent() {
-		s = t.Matrix(len(graphs), m.Card.Head.Outputs, make([]float64, len(graphs)*m.Card.Head.Outputs))
-		logs := m.Shared.logsOf(graphs)
-		z = t.Matrix(len(graphs), m.Card.Beside.Size, m.Beside.standardise(graphs, logs))
-	} else {
-		var h *autodiff.Var
-		h, z = m.Beside.Forward(t.Matrix(len(graphs), m.Width(), embeddings), graphs, nn.Eval)
-		s = m.Head.Forward(h)
+	y := make([]float64, 0, len(graphs)*outputs)
+	for lo := 0; lo < len(graphs); lo += headGraphs {
+		hi := min(lo+headGraphs, len(graphs))
+		part := graphs[lo:hi]
+		var s, z *autodiff.Var
+		if silent {
+			s = t.Matrix(len(part), outputs, make([]float64, len(part)*outputs))
+			z = t.Matrix(len(part), m.Card.Beside.Size, m.Beside.standardise(part, logs[min(lo, len(logs)):]))
+		} else {
+			var h *autodiff.Var
+			h, z = m.Beside.Forward(t.Matrix(len(part), width, embeddings[lo*width:hi*width]), part, nn.Eval)
+			s = m.Head.Forward(h)
+		}
+		if !areAll(shares, 0) {
+			mixed := m.Card.Head.Mix(shares, s.Data(), m.Beside.Linear.Forward(z).Data())
+			s = t.Matrix(len(part), outputs, mixed)
+		}
+		if forest != nil {
+			mixed := m.Card.Head.Mix(forestShares, s.Data(), forest[lo*outputs:hi*outputs])
+			s = t.Matrix(len(part), outputs, mixed)
+		}
+		y = append(y, activation(s).Data()...)
+		t.Reset()
 	}
-	if !areAll(shares, 0) {
-		mixed := m.Card.Head.Mix(shares, s.Data(), m.Beside.Linear.Forward(z).Data())
-		s = t.Matrix(len(graphs), m.Card.Head.Outputs, mixed)
-	}
-	if forest != nil {
-		mixed := m.Card.Head.Mix(forestShares, s.Data(), forest)
-		s = t.Matrix(len(graphs), m.Card.Head.Outputs, mixed)
-	}
-	return activation(s).Data(), nil
+	return y, nil
 }
+
+// headGraphs is how many graphs a head sees at a time, whose numbers take 32 kB each for some thousands of features.
+const headGraphs = 128

@@ -24,7 +24,7 @@ func (m *Trained) Sharing(s *Shared) *Trained {
 // Trim frees the layer of numbers of a silent network, most of the memory of such a model. Afterwards, the model can
 // predict, but not be saved or trained. On one engine, the next model that is opened takes the memory.
 func (m *Trained) Trim() {
-	if m.Head == nil || !areAll(m.linearShares(), 1) || !m.isSilent() {
+	if m.Head == nil || !m.ignoresEmbeddings() {
 		return
 	}
 	w := m.Beside.Hidden.W

@@ -31,11 +31,11 @@ type shape struct {
 
 // generation is the rows of all radii between two changes of size.
 type generation struct {
-	levels []*level
-	room   int // nodes of a batch
-	views  int // that have room
-	users  int // batches in work
-	nodes  int // of all batches, so that as many numbers may have been given
+	levels  []*level
+	room    int // nodes of a batch
+	batches int // that have room at the same time
+	users   int // batches in work
+	nodes   int // of all batches, so that as many numbers may have been given
 }
 
 // generations are those whose memory is not freed.
@@ -94,24 +94,26 @@ func (s *store) begin(view int, be backend.Backend, nodes int) (*generation, spa
 		s.shift -= nextShift
 		s.present = nil
 	}
-	if g != nil && (g.views < len(s.working) || g.nodes+nodes > math.MaxUint32) {
+	s.batch++
+	s.working[view] = s.batch
+	b := span{s.batch, s.batch}
+	batches := 0
+	for _, batch := range s.working {
+		if batch != 0 {
+			b.first = min(b.first, batch)
+			batches++
+		}
+	}
+	if g != nil && (g.batches < batches || g.nodes+nodes > math.MaxUint32) {
 		s.present = nil
 	}
 	s.free(view, be)
 	if s.present == nil {
-		s.present = s.newGeneration(be, nodes)
+		s.present = s.newGeneration(be, nodes, max(2*batches-1, len(s.working)))
 		s.made[view] = append(s.made[view], s.present)
 	}
 	s.present.nodes += nodes
 	s.present.users++
-	s.batch++
-	s.working[view] = s.batch
-	b := span{s.batch, s.batch}
-	for _, batch := range s.working {
-		if batch != 0 {
-			b.first = min(b.first, batch)
-		}
-	}
 	return s.present, b
 }
 
@@ -123,16 +125,16 @@ func (s *store) end(view int, g *generation) {
 	g.users--
 }
 
-// newGeneration returns empty levels with room for batches of this many nodes, and of half as many more.
-func (s *store) newGeneration(be backend.Backend, nodes int) *generation {
+// newGeneration returns empty levels with room for so many batches of this many nodes, and of half as many more.
+func (s *store) newGeneration(be backend.Backend, nodes, batches int) *generation {
 	g := &generation{
-		room:  max(nodes+nodes/2+1, leastRoom), // more than nodes, for one node too
-		views: len(s.working),
+		room:    max(nodes+nodes/2+1, leastRoom), // more than nodes, for one node too
+		batches: batches,
 	}
 	for _, h := range s.shapes {
 		v := &level{cache: newCache(h.setsAt(s.shift)), next: 1}
 		rows := len(v.entries)
-		for range g.views * ((g.room + chunk - 1) / chunk) {
+		for range g.batches * ((g.room + chunk - 1) / chunk) {
 			v.spare = append(v.spare, int32(rows))
 			rows += chunk
 		}
