@@ -141,7 +141,8 @@ func (m *Environments) Layers(b *Batch, _ nn.Mode, wanted []int, _ bool) (layers
 	keeper := backend.CapabilitiesOf(be).Rows
 	counts := b.Host.EdgeCounts(m.columns)
 	m.generation, m.span = m.store.begin(m.view, be, b.Host.Nodes())
-	defer m.end()
+	complete := false
+	defer func() { m.end(complete) }()
 	for l, r := range m.radii {
 		r.reset()
 		m.find(b.Host, l, counts)
@@ -161,6 +162,7 @@ func (m *Environments) Layers(b *Batch, _ nn.Mode, wanted []int, _ bool) (layers
 	if m.last != nil {
 		layers = append(layers, b.pooled(m.lastSums(b, counts, keeper)))
 	}
+	complete = true
 	return layers
 }
 
@@ -307,8 +309,8 @@ func (r *radius) withoutSlot(v *level) int {
 	return int(r.chunks[len(r.chunks)-1]) + used
 }
 
-// end ends the batch.
-func (m *Environments) end() {
+// end ends the batch. If it is not complete, as after a panic, the cache may lack rows of it.
+func (m *Environments) end(complete bool) {
 	for l, r := range m.radii {
 		v := m.levels[l]
 		v.Lock()
@@ -317,7 +319,7 @@ func (m *Environments) end() {
 		r.chunks = r.chunks[:0]
 		r.homeless = 0
 	}
-	m.store.end(m.view, m.generation)
+	m.store.end(m.view, m.generation, complete)
 }
 
 // describe returns the hash of the environment of radius l of node i, sets its key, and appends

@@ -17,7 +17,7 @@ func TestNumbersRunOut(t *testing.T) {
 	defer s.close(view, be)
 	batch := func() (first *level, b span) {
 		g, b := s.begin(view, be, 10)
-		s.end(view, g)
+		s.end(view, g, true)
 		return g.levels[0], b
 	}
 	first, b := batch()
@@ -58,7 +58,7 @@ func TestGrows(t *testing.T) {
 		var sizes [2]int
 		for range step.batches {
 			g, _ := s.begin(view, be, step.nodes)
-			s.end(view, g)
+			s.end(view, g, true)
 			sizes = [2]int{len(g.levels[0].sets), len(g.levels[1].sets)}
 		}
 		if sizes != step.want {
@@ -75,7 +75,7 @@ func TestGenerations(t *testing.T) {
 	maker := s.add()
 	user := s.add()
 	old, _ := s.begin(maker, be, 10)
-	s.end(maker, old)
+	s.end(maker, old, true)
 	used, b := s.begin(user, be, 10)
 	if used != old || b.batch != 2 || b.first != 2 {
 		t.Errorf("another view has the same generation: %v, batch %+v", used == old, b)
@@ -85,13 +85,21 @@ func TestGenerations(t *testing.T) {
 	if fresh == old || b.first != 2 || old.levels[0].rows.Buf == nil {
 		t.Errorf("a new generation: %v, batch %+v, the old one is used by a batch", fresh != old, b)
 	}
-	s.end(user, used)
-	s.end(maker, fresh)
+	s.end(user, used, true)
+	s.end(maker, fresh, true)
 	again, b := s.begin(maker, be, 10)
-	s.end(maker, again)
+	s.end(maker, again, true)
 	if again != fresh || b.first != b.batch || old.levels[0].rows.Buf != nil {
 		t.Errorf("the same generation: %v, batch %+v, the old one is freed: %v", again == fresh, b, old.levels[0].rows.Buf == nil)
 	}
+	broken, _ := s.begin(user, be, 10)
+	s.end(user, broken, false)
+	if mended, _ := s.begin(user, be, 10); mended == broken {
+		t.Error("a generation with a batch that is not complete is still used")
+	} else {
+		s.end(user, mended, true)
+	}
+	s.close(user, be)
 	s.close(maker, be)
 	if fresh.levels[0].rows.Buf != nil {
 		t.Error("closing frees nothing")

@@ -117,10 +117,13 @@ func (s *store) begin(view int, be backend.Backend, nodes int) (*generation, spa
 	return s.present, b
 }
 
-// end ends the batch of a view.
-func (s *store) end(view int, g *generation) {
+// end ends the batch of a view. What an incomplete one has placed is forgotten.
+func (s *store) end(view int, g *generation, complete bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !complete && s.present == g {
+		s.present = nil
+	}
 	s.working[view] = 0
 	g.users--
 }
