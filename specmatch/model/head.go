@@ -180,6 +180,15 @@ func (m *Trained) isSilent() bool {
 // ignoresEmbeddings reports whether predictions are those of the linear model and the forest alone.
 func (m *Trained) ignoresEmbeddings() bool { return areAll(m.linearShares(), 1) && m.isSilent() }
 
+// ignoresEmbeddingsInTurn is ignoresEmbeddings, which reads weights from the engine, for who does not hold Turn.
+func (m *Trained) ignoresEmbeddingsInTurn() bool {
+	if m.Turn != nil {
+		m.Turn.Lock()
+		defer m.Turn.Unlock()
+	}
+	return m.ignoresEmbeddings()
+}
+
 // outputs returns the head's outputs [n×Outputs] after an activation.
 func (m *Trained) outputs(
 	embeddings []float64, graphs []*graph.Graph, activation func(*autodiff.Var) *autodiff.Var,

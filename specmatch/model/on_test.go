@@ -1,11 +1,14 @@
 package model_test
 
 import (
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
 
+	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/backend/cpu"
+	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/tensor"
 )
 
@@ -45,5 +48,42 @@ func TestOn(t *testing.T) {
 				t.Errorf("the engine of the weights has %d bytes in use, and had %d", weights.InUse(), inUse)
 			}
 		})
+	}
+}
+
+// heldEngine reports a use of the engine by who does not hold the lock.
+type heldEngine struct {
+	backend.Backend
+	held *bool
+	t    *testing.T
+}
+
+func (e heldEngine) Download(dst []float64, src *tensor.Tensor) {
+	if !*e.held {
+		e.t.Errorf("%v is read out of turn", src)
+	}
+	e.Backend.Download(dst, src)
+}
+
+// heldLock is a lock that knows whether it is held.
+type heldLock struct{ held *bool }
+
+func (l heldLock) Lock()   { *l.held = true }
+func (l heldLock) Unlock() { *l.held = false }
+
+// TestTurn: a model reads nothing from an engine that goroutines use in turn unless it holds the turn.
+func TestTurn(t *testing.T) {
+	held := true
+	be := heldEngine{cpu.New(tensor.Float32), &held, t}
+	encoder, graphs := trainedModel(t, be, kinds[2], nil)
+	n := &model.Numbers{Features: []string{"descriptors"}, Size: 3, Hidden: 5, Linear: true}
+	m := model.NewPredictorBeside(encoder.Encoder, *heads[2], n, 0, rand.New(rand.NewPCG(1, 2)))
+	for _, g := range graphs {
+		g.Globals = []float32{1, 2, 3}
+	}
+	held = false
+	m.Turn = heldLock{&held}
+	if _, err := m.Predict(t.Context(), graphs); err != nil {
+		t.Error(err)
 	}
 }

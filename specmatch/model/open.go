@@ -462,7 +462,7 @@ func (m *Trained) Predict(ctx context.Context, graphs []*graph.Graph) (y []float
 	if m.Head == nil {
 		return nil, errors.New("specmatch: the model is an encoder without a head: it can embed, but not predict")
 	}
-	if m.ignoresEmbeddings() {
+	if m.ignoresEmbeddingsInTurn() {
 		if _, err := m.checkGraphs(ctx, graphs); err != nil {
 			return nil, err
 		}
