@@ -330,6 +330,36 @@ func TestDescribe(t *testing.T) {
 
 // TestFeatures: the parts of a vector stand where they are asked for, and are what their packages
 // and the encoder compute, whatever comes between.
+// TestWideBatches: thousands of numbers of a record make batches smaller, and no record is lost between two.
+func TestWideBatches(t *testing.T) {
+	m, err := pretrained.Open(cpu.New(tensor.Float32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts, err := apply.ParseFeature("morgan")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wide, err := apply.Features(m, counts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const molecules = 600
+	text := "smiles\n" + strings.Repeat("CCO\n", molecules)
+	job := apply.Job{Path: "m.csv", Records: records.Options{Input: strings.NewReader(text)}, Model: wide}
+	var sizes []int
+	err = job.Stream(t.Context(), func(b apply.Batch) error {
+		sizes = append(sizes, len(b.Records))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []int{256, 256, molecules - 512}; !slices.Equal(sizes, want) {
+		t.Errorf("batches of %v records, want %v", sizes, want)
+	}
+}
+
 func TestFeatures(t *testing.T) {
 	m, err := pretrained.Open(cpu.New(tensor.Float32))
 	if err != nil {

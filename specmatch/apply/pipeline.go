@@ -7,11 +7,21 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 )
 
-// A batch ends with this many records, or when its graphs have this many nodes.
+// A batch ends with this many records, or when its graphs have this many nodes. Where a record has a vector, 1,024 of
+// 4,000 numbers would be 16 MB, and several batches are in work for each processor.
 const (
 	batchRecords = 1024
+	batchVectors = 256
 	batchNodes   = 1 << 16
 )
+
+// batchSize returns the greatest number of records of a batch.
+func (input Input) batchSize() int {
+	if input.Vector != nil {
+		return batchVectors
+	}
+	return batchRecords
+}
 
 // Stream calls emit with each batch, in the order of the file, and reuses its memory for a later
 // one. An error of emit or of ctx ends it. A record whose row is not finite has an Err. Batches are
@@ -59,6 +69,7 @@ func (j *Job) stream(ctx context.Context, s sink) error {
 		return ctx.Err()
 	}
 	nodes := 0
+	limit := j.Model.Reads.batchSize()
 	options := j.Model.Reads.Options(j.Records)
 	err := records.Read(ctx, j.Path, options, func(r *records.Record) error {
 		if r.Err == nil {
@@ -67,7 +78,7 @@ func (j *Job) stream(ctx context.Context, s sink) error {
 			return r.Err
 		}
 		b.Records = append(b.Records, r)
-		if len(b.Records) < batchRecords && nodes < batchNodes {
+		if len(b.Records) < limit && nodes < batchNodes {
 			return nil
 		}
 		nodes = 0

@@ -164,10 +164,14 @@ func (x *Beside) Fit(graphs []*graph.Graph, samples []int, weights []float64) {
 }
 
 // Standardise returns z [n×Size] of n graphs.
-func (x *Beside) Standardise(graphs []*graph.Graph) []float64 { return x.standardise(graphs, nil) }
+func (x *Beside) Standardise(graphs []*graph.Graph) []float64 {
+	z := make([]float64, len(graphs)*x.Mean.Value.Cols)
+	x.standardise(z, graphs, nil)
+	return z
+}
 
-// standardise is [Beside.Standardise] with the logarithms of the graphs' numbers; nil computes them.
-func (x *Beside) standardise(graphs []*graph.Graph, logs []sparseLogs) []float64 {
+// standardise is [Beside.Standardise] into z, with the logarithms of the graphs' numbers; nil computes them.
+func (x *Beside) standardise(z []float64, graphs []*graph.Graph, logs []sparseLogs) {
 	be := x.Hidden.W.Backend()
 	size := x.Mean.Value.Cols
 	mean := make([]float64, size)
@@ -188,7 +192,6 @@ func (x *Beside) standardise(graphs []*graph.Graph, logs []sparseLogs) []float64
 	for k := range ofZero {
 		ofZero[k] = standardise(k, 0)
 	}
-	z := make([]float64, len(graphs)*size)
 	for i, g := range graphs {
 		row := z[i*size : (i+1)*size]
 		copy(row, ofZero)
@@ -204,7 +207,6 @@ func (x *Beside) standardise(graphs []*graph.Graph, logs []sparseLogs) []float64
 			}
 		}
 	}
-	return z
 }
 
 // Forward returns the input of the head [n×width] for n graphs with embeddings h [n×Width], and z

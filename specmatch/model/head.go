@@ -222,7 +222,10 @@ func (m *Trained) outputs(
 		var s, z *autodiff.Var
 		if silent {
 			s = t.Matrix(len(part), outputs, make([]float64, len(part)*outputs))
-			z = t.Matrix(len(part), m.Card.Beside.Size, m.Beside.standardise(part, logs[min(lo, len(logs)):]))
+			size := m.Card.Beside.Size
+			numbers := m.Shared.buffer(len(part) * size)
+			m.Beside.standardise(numbers, part, logs[min(lo, len(logs)):])
+			z = t.Matrix(len(part), size, numbers)
 		} else {
 			var h *autodiff.Var
 			h, z = m.Beside.Forward(t.Matrix(len(part), width, embeddings[lo*width:hi*width]), part, nn.Eval)

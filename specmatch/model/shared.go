@@ -12,6 +12,8 @@ import (
 type Shared struct {
 	graphs []*graph.Graph
 	logs   []sparseLogs
+
+	numbers []float64 // for buffer
 }
 
 // Sharing returns the model with what it shares with others; nil for nothing.
@@ -65,4 +67,14 @@ func (s *Shared) logsOf(graphs []*graph.Graph) []sparseLogs {
 		}
 	}
 	return s.logs
+}
+
+// buffer returns memory for n numbers, which the next call returns again: a batch of some models needs megabytes. A nil
+// Shared allocates.
+func (s *Shared) buffer(n int) []float64 {
+	if s == nil {
+		return make([]float64, n)
+	}
+	s.numbers = slices.Grow(s.numbers[:0], n)[:n]
+	return s.numbers
 }

@@ -397,9 +397,11 @@ func (r *reader) record(line int) *Record {
 	return &Record{Number: r.number, Line: line, ID: strconv.Itoa(r.number)}
 }
 
-// A worker takes as many records at a time, or fewer if they reach this size together.
+// A worker takes as many records at a time, or fewer if they reach this size together. Vectors are thousands of numbers,
+// and there are several chunks for each worker.
 const (
 	chunkRecords = 1024
+	chunkVectors = 256
 	chunkSize    = 1 << 18
 )
 
@@ -413,6 +415,10 @@ func (r *reader) stream(next func() (*Record, error), emit func(*Record)) error 
 	}
 	// A chunk goes to a worker, and at the same time into the queue, which keeps the order.
 	workers := runtime.GOMAXPROCS(0)
+	limit := chunkRecords
+	if r.o.Vector != nil {
+		limit = chunkVectors
+	}
 	work := make(chan *chunk)
 	queue := make(chan *chunk, 2*workers) // in order
 	var wg sync.WaitGroup
@@ -437,7 +443,7 @@ func (r *reader) stream(next func() (*Record, error), emit func(*Record)) error 
 		defer close(work)
 		for readErr == nil && r.ctx.Err() == nil {
 			c := &chunk{done: make(chan struct{})}
-			for size := 0; len(c.records) < chunkRecords && size < chunkSize && readErr == nil; {
+			for size := 0; len(c.records) < limit && size < chunkSize && readErr == nil; {
 				var rec *Record
 				rec, readErr = next()
 				if readErr == nil && rec.Number > r.o.Skip {
