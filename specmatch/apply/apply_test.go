@@ -328,8 +328,6 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestFeatures: the parts of a vector stand where they are asked for, and are what their packages
-// and the encoder compute, whatever comes between.
 // TestWideBatches: thousands of numbers of a record make batches smaller, and no record is lost between two.
 func TestWideBatches(t *testing.T) {
 	m, err := pretrained.Open(cpu.New(tensor.Float32))
@@ -360,6 +358,8 @@ func TestWideBatches(t *testing.T) {
 	}
 }
 
+// TestFeatures: the parts of a vector stand where they are asked for, and are what their packages
+// and the encoder compute, whatever comes between.
 func TestFeatures(t *testing.T) {
 	m, err := pretrained.Open(cpu.New(tensor.Float32))
 	if err != nil {
