@@ -105,3 +105,26 @@ func TestGenerations(t *testing.T) {
 		t.Error("closing frees nothing")
 	}
 }
+
+// TestRoom: a cache that grows during a small batch, such as the rest of a file's part, keeps room for the usual ones.
+func TestRoom(t *testing.T) {
+	be := cpu.New(tensor.Float32)
+	defer be.Close()
+	s := &store{shapes: []shape{{1 << 14, 2}}, shift: firstShift}
+	view := s.add()
+	const usual = 3 * leastRoom
+	var grown *generation
+	for s.shift > 0 {
+		first, _ := s.begin(view, be, usual)
+		s.end(view, first, true)
+		s.nodes = ways << 14 // the next batch makes it grow
+		grown, _ = s.begin(view, be, 1)
+		s.end(view, grown, true)
+	}
+	next, _ := s.begin(view, be, usual)
+	s.end(view, next, true)
+	if next != grown {
+		t.Errorf("a batch of %d nodes has begun a cache anew, which had room for %d", usual, grown.room)
+	}
+	s.close(view, be)
+}

@@ -17,6 +17,7 @@ type store struct {
 	mu      sync.Mutex
 	shift   int           // levels have their size divided by 2^shift
 	nodes   int           // of all batches since the shift was the first one
+	largest int           // nodes of a batch so far
 	batch   uint32        // the number of the last batch that began
 	working []uint32      // for each view, the number of its batch in work, or 0
 	made    []generations // by each view
@@ -89,8 +90,9 @@ func (s *store) begin(view int, be backend.Backend, nodes int) (*generation, spa
 		s.nodes = 0
 	}
 	s.nodes += nodes
-	largest := s.shapes[len(s.shapes)-1]
-	for s.shift > 0 && max(s.nodes, nodes*len(s.working)) > ways*largest.setsAt(s.shift) {
+	s.largest = max(s.largest, nodes)
+	outermost := s.shapes[len(s.shapes)-1]
+	for s.shift > 0 && max(s.nodes, nodes*len(s.working)) > ways*outermost.setsAt(s.shift) {
 		s.shift -= nextShift
 		s.present = nil
 	}
@@ -109,7 +111,7 @@ func (s *store) begin(view int, be backend.Backend, nodes int) (*generation, spa
 	}
 	s.free(view, be)
 	if s.present == nil {
-		s.present = s.newGeneration(be, nodes, max(2*batches-1, len(s.working)))
+		s.present = s.newGeneration(be, max(2*batches-1, len(s.working)))
 		s.made[view] = append(s.made[view], s.present)
 	}
 	s.present.nodes += nodes
@@ -128,10 +130,11 @@ func (s *store) end(view int, g *generation, complete bool) {
 	g.users--
 }
 
-// newGeneration returns empty levels with room for so many batches of this many nodes, and of half as many more.
-func (s *store) newGeneration(be backend.Backend, nodes, batches int) *generation {
+// newGeneration returns empty levels with room for so many batches like the largest so far, and for half as many nodes
+// more. It may begin with the rest of a file, which is smaller than the next batches.
+func (s *store) newGeneration(be backend.Backend, batches int) *generation {
 	g := &generation{
-		room:    max(nodes+nodes/2+1, leastRoom), // more than nodes, for one node too
+		room:    max(s.largest+s.largest/2+1, leastRoom), // more than there are, for one node too
 		batches: batches,
 	}
 	for _, h := range s.shapes {
