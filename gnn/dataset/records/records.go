@@ -405,6 +405,14 @@ const (
 	chunkSize    = 1 << 18
 )
 
+// chunk returns the greatest number of records of a chunk.
+func (o *Options) chunk() int {
+	if o.Vector != nil {
+		return chunkVectors
+	}
+	return chunkRecords
+}
+
 // stream builds the graphs of the records that next returns, until io.EOF, on all
 // processors, and gives them to emit in their order. Calls of next do not overlap, nor do
 // those of emit.
@@ -415,10 +423,6 @@ func (r *reader) stream(next func() (*Record, error), emit func(*Record)) error 
 	}
 	// A chunk goes to a worker, and at the same time into the queue, which keeps the order.
 	workers := runtime.GOMAXPROCS(0)
-	limit := chunkRecords
-	if r.o.Vector != nil {
-		limit = chunkVectors
-	}
 	work := make(chan *chunk)
 	queue := make(chan *chunk, 2*workers) // in order
 	var wg sync.WaitGroup
@@ -443,7 +447,7 @@ func (r *reader) stream(next func() (*Record, error), emit func(*Record)) error 
 		defer close(work)
 		for readErr == nil && r.ctx.Err() == nil {
 			c := &chunk{done: make(chan struct{})}
-			for size := 0; len(c.records) < limit && size < chunkSize && readErr == nil; {
+			for size := 0; len(c.records) < r.o.chunk() && size < chunkSize && readErr == nil; {
 				var rec *Record
 				rec, readErr = next()
 				if readErr == nil && rec.Number > r.o.Skip {
