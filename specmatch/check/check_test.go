@@ -83,6 +83,15 @@ func TestLabels(t *testing.T) {
 	}
 }
 
+// TestUnreadable: a table without a record says why.
+func TestUnreadable(t *testing.T) {
+	o := check.Options{Records: records.Options{Input: strings.NewReader("smiles\nC1CC\n")}}
+	_, err := check.Read(t.Context(), "m.csv", o)
+	if err == nil || !strings.HasPrefix(err.Error(), "m.csv: no record can be used, such as line 2: column 2") {
+		t.Error(err)
+	}
+}
+
 // TestMerge: what the cleaned table has of replicates within a part.
 func TestMerge(t *testing.T) {
 	for merge, want := range map[check.Merge]string{
@@ -105,5 +114,37 @@ func TestMerge(t *testing.T) {
 	var text strings.Builder
 	if _, err := read(t, classes, "").Write(&text, check.Mean); err != nil || text.String() != "id,smiles,y\na,CCO,yes\nd,CCN,\n" {
 		t.Errorf("%q, %v", text.String(), err)
+	}
+}
+
+// TestMergeGaps: a missing label does not vote down the others of its molecule.
+func TestMergeGaps(t *testing.T) {
+	for _, c := range []struct {
+		labels string // of one molecule
+		merge  check.Merge
+		want   string // "dropped" if the molecule is
+	}{
+		{"-6.78 NA", check.Mean, "-6.78"},
+		{"0.07 NA NA", check.Mean, "0.07"},
+		{"1 3 nan", check.Median, "2"},
+		{"1 3 n.d.", check.Mean, "2"},
+		{"2.5 null", check.Drop, "2.5"},
+		{"NA null", check.Mean, ""},
+		{"yes NA NA", check.Mean, "yes"},
+		{"+ - -", check.Mean, "-"},
+		{"4 6 >10", check.Mean, "5"},
+		{"4 >10", check.Drop, "dropped"},
+	} {
+		var rows [][]string
+		for _, label := range strings.Fields(c.labels) {
+			rows = append(rows, []string{label})
+		}
+		got := "dropped"
+		if labels, ok := check.MergeLabels(rows, c.merge); ok {
+			got = labels[0]
+		}
+		if got != c.want {
+			t.Errorf("%s of %s is %q, want %q", c.merge, c.labels, got, c.want)
+		}
 	}
 }
