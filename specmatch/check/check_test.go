@@ -66,11 +66,15 @@ func TestFindings(t *testing.T) {
 // TestLabels: decades, outliers, rare classes and constants.
 func TestLabels(t *testing.T) {
 	for name, label := range map[string]func(i int) string{
-		"decades":   func(i int) string { return fmt.Sprint(1 + i*i*i*i) },
-		"outliers":  func(i int) string { return fmt.Sprint(i%10 + i/39*1000) },
-		"imbalance": func(i int) string { return fmt.Sprint(i / 38) },
-		"constant":  func(int) string { return "x" },
-		"texts":     func(i int) string { return []string{"1.5", "2.5", "3", "n"}[i%4] },
+		"decades":        func(i int) string { return fmt.Sprint(1 + i*i*i*i) },
+		"outliers":       func(i int) string { return fmt.Sprint(i%10 + i/39*1000) },
+		"imbalance":      func(i int) string { return fmt.Sprint(i / 38) },
+		"constant":       func(int) string { return "x" },
+		"texts":          func(i int) string { return []string{"1.5", "2.5", "3", "n"}[i%4] },
+		"bounds":         func(i int) string { return []string{"1.5", "2.5", ">10", "NA"}[i%4] },
+		"decimal commas": func(i int) string { return fmt.Sprintf("\"%d,5\"", i) },
+		"spellings":      func(i int) string { return []string{"Active", "active", "inactive"}[i%3] },
+		"missing labels": func(i int) string { return []string{"1.5", "2.5", "3", "n.d."}[i%4] },
 	} {
 		text := "id,smiles,y\n"
 		for i := range 40 {
@@ -80,6 +84,14 @@ func TestLabels(t *testing.T) {
 		if !slices.ContainsFunc(found, func(f check.Finding) bool { return f.Name == name }) {
 			t.Errorf("%s is not among %v", name, found)
 		}
+	}
+	text := "id,smiles,y\n"
+	for i := range 40 {
+		text += fmt.Sprintf("m%d,%s,%d uM\n", i, strings.Repeat("C", i+1), i)
+	}
+	want := []check.Finding{{"texts", `y: 40 different texts in 40 labels, such as "0 uM", are neither numbers nor classes`}}
+	if found := read(t, text, "").Findings(); !slices.Equal(found, want) {
+		t.Errorf("%v, want %v", found, want)
 	}
 }
 
