@@ -12,6 +12,7 @@ func TestMessages(t *testing.T) {
 	write(t, "m.csv", moleculeTable(60))
 	write(t, "odd.csv", "name,mol,y\na,CCO,1\nb,CCC,2\n")
 	write(t, "two.csv", "mol,parent,y\nCCO,CCCO,1\n")
+	write(t, "similar.csv", "raw_smiles,SMILES_std,y\nCCO,CCCO,1\n")
 	write(t, "bare.csv", "CCO,1\nCCC,2\n")
 	write(t, "none.csv", "a,b\n1,2\n")
 	write(t, "edges.csv", "source,target\n1,2\n2,3\n")
@@ -45,23 +46,27 @@ func TestMessages(t *testing.T) {
 		"embed -in m.csv -id nam -out w.npy":                       `no column "nam"; did you mean "name"?`,
 		"predict -in m.csv -keep parts -out w.csv -model " + model: `no column "parts"; did you mean "part"?`,
 		"embed -in two.csv -out w.npy":                             `several have molecules: say which (-smiles-column mol or parent)`,
+		"embed -in similar.csv -out w.npy":                         `several whose names contain it: say which (-smiles-column raw_smiles or SMILES_std)`,
 		"embed -in bare.csv -out w.npy":                            `this line has a molecule, where the names of the columns should be`,
 		"embed -in none.csv -out w.npy":                            `the first row has no molecule: say which column has them (-smiles-column)`,
 		"train -in edges.csv -epochs 0 -out x":                     `a table of edges has a column graph besides source and target`,
 		"finetune -in m.csv -target logS -out x":                   `"name,smiles,length,share,much,known,most,part": no column "logS"`,
 		// files
-		"embed -in n.csv -out w.npy":                      "-in n.csv: there is no such file",
-		"embed -in two.cvs -out w.npy":                    "-in two.cvs: there is no such file; did you mean two.csv?",
-		"embed -in m.csv.zip -out w.npy":                  "unpack it (unzip m.csv.zip), or compress the table with gzip",
-		"embed -in m.csv -out no/where/w.npy":             "there is no folder no/where; make it first, as by mkdir -p no/where",
-		"embed -in m.csv -out w.txt":                      "-out w.txt: want a name that ends in .npy, .csv or .parquet, or -",
-		"embed -in m.csv -out m.csv":                      "-out: cannot write m.csv: it is the input m.csv",
-		"finetune -in m.csv -target length -out none.csv": "-out none.csv: this is a file; want a directory for the run",
-		"train -in m.csv -out none.csv":                   "-out none.csv: this is a file; want a directory for the run",
-		"finetune -in m.csv -target length -test n.csv":   "open n.csv: no such file",
-		"report -in nope -out r.html":                     "nope: there is no such run directory; want the -out of a run",
-		"report -in m.csv -out r.html":                    "m.csv: this is a file; want the -out of a run, or a folder with some",
-		"compare -in run -out r.html":                     "-in is needed: two runs, as in -in runs/a,runs/b",
+		"embed -in n.csv -out w.npy":                               "-in n.csv: there is no such file",
+		"embed -in two.cvs -out w.npy":                             "-in two.cvs: there is no such file; did you mean two.csv?",
+		"finetune -in m.cvs -target length -features descriptors":  "-in m.cvs: there is no such file; did you mean m.csv?",
+		"finetune -in similar.csv -target y -features descriptors": "say which (-smiles-column raw_smiles or SMILES_std)",
+		"train -in m.cvs":                                          "-in m.cvs: there is no such file; did you mean m.csv?",
+		"embed -in m.csv.zip -out w.npy":                           "unpack it (unzip m.csv.zip), or compress the table with gzip",
+		"embed -in m.csv -out no/where/w.npy":                      "there is no folder no/where; make it first, as by mkdir -p no/where",
+		"embed -in m.csv -out w.txt":                               "-out w.txt: want a name that ends in .npy, .csv or .parquet, or -",
+		"embed -in m.csv -out m.csv":                               "-out: cannot write m.csv: it is the input m.csv",
+		"finetune -in m.csv -target length -out none.csv":          "-out none.csv: this is a file; want a directory for the run",
+		"train -in m.csv -out none.csv":                            "-out none.csv: this is a file; want a directory for the run",
+		"finetune -in m.csv -target length -test n.csv":            "open n.csv: no such file",
+		"report -in nope -out r.html":                              "nope: there is no such run directory; want the -out of a run",
+		"report -in m.csv -out r.html":                             "m.csv: this is a file; want the -out of a run, or a folder with some",
+		"compare -in run -out r.html":                              "-in is needed: two runs, as in -in runs/a,runs/b",
 		// libraries
 		"search -in m.csv -out h.csv":                            "-query, -queries or -smarts is needed: SMILES to search for, a file of them, or a substructure",
 		"search -in m.csv -query CC( -out h.csv":                 `"CC(": column 4: the string ends where an atom is expected`,
