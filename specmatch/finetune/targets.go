@@ -156,6 +156,10 @@ func (x *Examples) readClasses() error {
 		texts = append(texts, text)
 	})
 	classes := records.Classes(texts)
+	if len(classes) == 1 {
+		return fmt.Errorf("%s: column %s has %q in all records with a target, so there is nothing to learn; want "+
+			"at least two classes", x.path, x.Targets[0], classes[0])
+	}
 	if len(classes) < 2 || len(classes) > len(texts)/2 {
 		return fmt.Errorf("%s: column %s has %d different values in %d records, such as %q, which "+
 			"cannot be classes; is the column a name or an id?",

@@ -35,7 +35,7 @@ func TestStreams(t *testing.T) {
 	}
 	for _, input := range []string{"-", "pipe"} {
 		for _, command := range []string{
-			"finetune -target length -features descriptors -id name -epochs 1 -seeds 1 -out tuned" + input + few + tiny,
+			"finetune -target length -id name -epochs 1 -seeds 1 -out tuned" + input + few + tiny,
 			"train -id name -epochs 1 -out encoder" + input + tiny,
 		} {
 			line := command + " -format csv -in " + input
