@@ -171,13 +171,13 @@ func (t *Table) almostNumbers(task int) map[string][]int {
 
 // spellings describes two classes whose names differ by upper case only, which a fit would keep apart.
 func spellings(classes []string) string {
-	seen := map[string]string{}
+	spelt := map[string]string{}
 	for _, class := range classes {
 		lower := strings.ToLower(class)
-		if other, ok := seen[lower]; ok {
-			return fmt.Sprintf("the classes %q and %q differ in upper case only", other, class)
+		if first, ok := spelt[lower]; ok {
+			return fmt.Sprintf("the classes %q and %q differ in upper case only", first, class)
 		}
-		seen[lower] = class
+		spelt[lower] = class
 	}
 	return ""
 }

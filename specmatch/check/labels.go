@@ -30,8 +30,8 @@ func IsNumberGap(text string) bool {
 	return IsGap(text) || slices.Contains(numberGaps, strings.ToLower(text))
 }
 
-// Bound divides a bound, such as >10, into its sign and the rest; ok is false if the text is none.
-func Bound(text string) (sign, rest string, ok bool) {
+// Bound divides a bound, such as >10, into its sign and its number; ok is false if the text is none.
+func Bound(text string) (sign, number string, ok bool) {
 	m := bound.FindStringSubmatch(text)
 	if m == nil {
 		return "", "", false

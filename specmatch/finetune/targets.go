@@ -99,8 +99,8 @@ func (x *Examples) readNumbers() error {
 	x.eachTarget(func(r *records.Record, target, text string) {
 		y, ok := parseNumber(text)
 		side := int8(0)
-		if sign, rest, found := check.Bound(text); found && x.Task.Bounds && x.Kind == model.Regression {
-			y, ok = parseNumber(rest)
+		if sign, number, found := check.Bound(text); found && x.Task.Bounds && x.Kind == model.Regression {
+			y, ok = parseNumber(number)
 			side = sides[sign]
 			ok = ok && side != 0
 		}

@@ -359,6 +359,29 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 		options = reads.Options(options)
 		x.flags.Input("model", x.source.sum)
 	}
+	if err := x.readExamples(ctx, options, stderr); err != nil {
+		return err
+	}
+	sum, err := x.input.sum(ctx, x.flags)
+	if err != nil {
+		return err
+	}
+	x.input.describeTable(x.examples.Table, sum, stderr)
+	if err := x.setTargets(); err != nil {
+		return err
+	}
+	if err := x.checkFeatures(x.flags, x.examples.Table); err != nil {
+		return err
+	}
+	byStructure := []string{finetune.Scaffold, finetune.StratifiedScaffold, finetune.Cluster}
+	if slices.Contains(byStructure, x.Split) && x.examples.Content != records.Molecules {
+		return cli.Usagef("-split %s is for molecules, and %s has %s", x.Split, x.In, x.examples.Content)
+	}
+	return nil
+}
+
+// readExamples reads the records with their targets and the numbers of -features.
+func (x *tuning) readExamples(ctx context.Context, options records.Options, stderr io.Writer) error {
 	task, err := x.task(ctx)
 	if err != nil {
 		return err
@@ -383,21 +406,6 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 		return err
 	case x.examples.Content == records.Graphs && x.besideGraphs():
 		return cli.Usagef("-features are of molecules, and %s has graphs", x.In)
-	}
-	sum, err := x.input.sum(ctx, x.flags)
-	if err != nil {
-		return err
-	}
-	x.input.describeTable(x.examples.Table, sum, stderr)
-	if err := x.setTargets(); err != nil {
-		return err
-	}
-	if err := x.checkFeatures(x.flags, x.examples.Table); err != nil {
-		return err
-	}
-	byStructure := []string{finetune.Scaffold, finetune.StratifiedScaffold, finetune.Cluster}
-	if slices.Contains(byStructure, x.Split) && x.examples.Content != records.Molecules {
-		return cli.Usagef("-split %s is for molecules, and %s has %s", x.Split, x.In, x.examples.Content)
 	}
 	return nil
 }

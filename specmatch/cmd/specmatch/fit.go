@@ -174,14 +174,14 @@ func (x *tuning) estimate(ctx context.Context, stderr io.Writer) error {
 	batch := float64(min(x.recipe.Batch, len(split.Train)))
 	seconds := fastest * passes / batch * float64(x.recipe.Epochs)
 	seconds *= math.Ceil(float64(len(left)) / float64(runtime.GOMAXPROCS(0)))
-	others := ""
+	remark := ""
 	if x.examples.Beside != nil {
-		others = "; the linear models and the forests of the fits take more"
+		remark = "; the linear models and the forests of the fits take more"
 	}
 	fmt.Fprintf(
 		stderr,
 		"at most about %v of training for %d fits of up to %d epochs; patience may stop them earlier%s\n",
-		roundDuration(seconds), len(left), x.recipe.Epochs, others,
+		roundDuration(seconds), len(left), x.recipe.Epochs, remark,
 	)
 	return nil
 }
