@@ -16,7 +16,8 @@ import (
 func Answers(rows Model, models ...*model.Trained) (Model, error) {
 	head := models[0].Card.Head
 	if head == nil || head.Kind != model.Binary {
-		return Model{}, errors.New("apply: answers are of binary tasks")
+		return Model{}, errors.New("apply: answers are of binary tasks, and the model predicts others; of " +
+			"classes, the answer is the one with the largest probability")
 	}
 	cuts := make([]float64, head.Outputs)
 	for _, m := range models {

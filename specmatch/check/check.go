@@ -11,7 +11,6 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -81,6 +80,9 @@ func Read(ctx context.Context, path string, o Options) (*Table, error) {
 	})
 	if err == nil && len(t.Rows) == 0 {
 		err = fmt.Errorf("%s: no record can be used", path)
+		if len(t.Rejected) > 0 {
+			err = fmt.Errorf("%w, such as line %d: %s", err, t.Rejected[0].Line, t.Rejected[0].Reason)
+		}
 	}
 	return t, err
 }
@@ -138,12 +140,6 @@ func (t *Table) groups(key func(r *Row) string) (groups [][]int) {
 		}
 	}
 	return groups
-}
-
-// Number reads a label as a number; ok is false if it is none, or missing.
-func Number(text string) (y float64, ok bool) {
-	y, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-	return y, err == nil && !math.IsNaN(y) && !math.IsInf(y, 0)
 }
 
 // Merge is how replicates are merged: the rows of a molecule within a part.
@@ -219,6 +215,9 @@ func (t *Table) rowsOf(group []int) (rows [][]string) {
 func MergeLabels(rows [][]string, merge Merge) (labels []string, ok bool) {
 	for task := range rows[0] {
 		given, numbers := labelsOf(rows, task)
+		if len(numbers) > 0 && merge != Drop {
+			given = slices.DeleteFunc(given, IsBound) // a number says more than a bound
+		}
 		switch {
 		case len(slices.Compact(slices.Sorted(slices.Values(given)))) < 2:
 			labels = append(labels, strings.Join(given[:min(1, len(given))], ""))
@@ -231,21 +230,6 @@ func MergeLabels(rows [][]string, merge Merge) (labels []string, ok bool) {
 		}
 	}
 	return labels, true
-}
-
-// labelsOf returns the labels of a task that are not missing, and those that are numbers.
-func labelsOf(rows [][]string, task int) (given []string, numbers []float64) {
-	for _, row := range rows {
-		text := strings.TrimSpace(row[task])
-		if text == "" {
-			continue
-		}
-		given = append(given, text)
-		if y, ok := Number(text); ok {
-			numbers = append(numbers, y)
-		}
-	}
-	return given, numbers
 }
 
 func isBinary(numbers []float64) bool {

@@ -66,11 +66,15 @@ func TestFindings(t *testing.T) {
 // TestLabels: decades, outliers, rare classes and constants.
 func TestLabels(t *testing.T) {
 	for name, label := range map[string]func(i int) string{
-		"decades":   func(i int) string { return fmt.Sprint(1 + i*i*i*i) },
-		"outliers":  func(i int) string { return fmt.Sprint(i%10 + i/39*1000) },
-		"imbalance": func(i int) string { return fmt.Sprint(i / 38) },
-		"constant":  func(int) string { return "x" },
-		"texts":     func(i int) string { return []string{"1.5", "2.5", "3", "n"}[i%4] },
+		"decades":        func(i int) string { return fmt.Sprint(1 + i*i*i*i) },
+		"outliers":       func(i int) string { return fmt.Sprint(i%10 + i/39*1000) },
+		"imbalance":      func(i int) string { return fmt.Sprint(i / 38) },
+		"constant":       func(int) string { return "x" },
+		"texts":          func(i int) string { return []string{"1.5", "2.5", "3", "n"}[i%4] },
+		"bounds":         func(i int) string { return []string{"1.5", "2.5", ">10", "NA"}[i%4] },
+		"decimal commas": func(i int) string { return fmt.Sprintf("\"%d,5\"", i) },
+		"spellings":      func(i int) string { return []string{"Active", "active", "inactive"}[i%3] },
+		"missing labels": func(i int) string { return []string{"1.5", "2.5", "3", "n.d."}[i%4] },
 	} {
 		text := "id,smiles,y\n"
 		for i := range 40 {
@@ -80,6 +84,23 @@ func TestLabels(t *testing.T) {
 		if !slices.ContainsFunc(found, func(f check.Finding) bool { return f.Name == name }) {
 			t.Errorf("%s is not among %v", name, found)
 		}
+	}
+	text := "id,smiles,y\n"
+	for i := range 40 {
+		text += fmt.Sprintf("m%d,%s,%d uM\n", i, strings.Repeat("C", i+1), i)
+	}
+	want := []check.Finding{{"texts", `y: 40 different texts in 40 labels, such as "0 uM", are neither numbers nor classes`}}
+	if found := read(t, text, "").Findings(); !slices.Equal(found, want) {
+		t.Errorf("%v, want %v", found, want)
+	}
+}
+
+// TestUnreadable: a table without a record says why.
+func TestUnreadable(t *testing.T) {
+	o := check.Options{Records: records.Options{Input: strings.NewReader("smiles\nC1CC\n")}}
+	_, err := check.Read(t.Context(), "m.csv", o)
+	if err == nil || !strings.HasPrefix(err.Error(), "m.csv: no record can be used, such as line 2: column 2") {
+		t.Error(err)
 	}
 }
 
@@ -105,5 +126,37 @@ func TestMerge(t *testing.T) {
 	var text strings.Builder
 	if _, err := read(t, classes, "").Write(&text, check.Mean); err != nil || text.String() != "id,smiles,y\na,CCO,yes\nd,CCN,\n" {
 		t.Errorf("%q, %v", text.String(), err)
+	}
+}
+
+// TestMergeGaps: a missing label does not vote down the others of its molecule.
+func TestMergeGaps(t *testing.T) {
+	for _, c := range []struct {
+		labels string // of one molecule
+		merge  check.Merge
+		want   string // "dropped" if the molecule is
+	}{
+		{"-6.78 NA", check.Mean, "-6.78"},
+		{"0.07 NA NA", check.Mean, "0.07"},
+		{"1 3 nan", check.Median, "2"},
+		{"1 3 n.d.", check.Mean, "2"},
+		{"2.5 null", check.Drop, "2.5"},
+		{"NA null", check.Mean, ""},
+		{"yes NA NA", check.Mean, "yes"},
+		{"+ - -", check.Mean, "-"},
+		{"4 6 >10", check.Mean, "5"},
+		{"4 >10", check.Drop, "dropped"},
+	} {
+		var rows [][]string
+		for _, label := range strings.Fields(c.labels) {
+			rows = append(rows, []string{label})
+		}
+		got := "dropped"
+		if labels, ok := check.MergeLabels(rows, c.merge); ok {
+			got = labels[0]
+		}
+		if got != c.want {
+			t.Errorf("%s of %s is %q, want %q", c.merge, c.labels, got, c.want)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -108,14 +109,34 @@ func (t *Table) target(task int) (found []Finding) {
 		add("missing labels", "%d of %d", n, len(t.Rows))
 	}
 	classes := slices.Compact(slices.Sorted(slices.Values(given)))
-	switch texts := len(given) - len(numbers); {
+	almost := t.almostNumbers(task)
+	bounds := len(almost["bounds"])
+	commas := len(almost["decimal commas"])
+	texts := len(given) - len(numbers) - bounds - commas
+	isNumeric := len(given)-texts >= texts // as finetune guesses
+	switch {
 	case len(classes) == 1:
 		add("constant", "all labels are %q: there is nothing to learn", classes[0])
-	case texts > 0 && len(numbers) > texts:
-		add("texts", "%d of %d labels are no numbers", texts, len(given))
-	case texts > 0 || isBinary(numbers):
+	case isNumeric && len(numbers) < len(given):
+		advice := map[string]string{
+			"bounds":         "are bounds (%s): finetune -bounds takes them",
+			"decimal commas": "have a decimal comma (%s): write a point",
+			"texts":          "are no numbers (%s): correct them, or leave a missing label empty",
+		}
+		for _, kind := range slices.Sorted(maps.Keys(almost)) {
+			rows := almost[kind]
+			where := fmt.Sprintf("such as %q, %s", t.Rows[rows[0]].Labels[task], t.lines(rows))
+			add(kind, "%d of %d labels "+advice[kind], len(rows), len(given), where)
+		}
+	case !isNumeric && len(classes) > len(t.Rows)/2: // more than finetune takes
+		add("texts", "%d different texts in %d labels, such as %q, are neither numbers nor classes",
+			len(classes), len(given), classes[0])
+	case !isNumeric || isBinary(numbers):
 		if text := imbalance(given, classes); text != "" {
 			add("imbalance", "%s", text)
+		}
+		if text := spellings(classes); text != "" {
+			add("spellings", "%s", text)
 		}
 	default:
 		for _, f := range t.spread(task, numbers) {
@@ -126,6 +147,39 @@ func (t *Table) target(task int) (found []Finding) {
 		add("replicates", "%s", text)
 	}
 	return found
+}
+
+// almostNumbers returns the rows whose label is no number, by what it is instead, with the names of findings.
+func (t *Table) almostNumbers(task int) map[string][]int {
+	rows := map[string][]int{}
+	for i := range t.Rows {
+		text := strings.TrimSpace(t.Rows[i].Labels[task])
+		_, ok := Number(text)
+		kind := "texts"
+		switch {
+		case ok || IsNumberGap(text):
+			continue
+		case IsBound(text):
+			kind = "bounds"
+		case HasDecimalComma(text):
+			kind = "decimal commas"
+		}
+		rows[kind] = append(rows[kind], i)
+	}
+	return rows
+}
+
+// spellings describes two classes whose names differ by upper case only, which a fit would keep apart.
+func spellings(classes []string) string {
+	spelt := map[string]string{}
+	for _, class := range classes {
+		lower := strings.ToLower(class)
+		if first, ok := spelt[lower]; ok {
+			return fmt.Sprintf("the classes %q and %q differ in upper case only", first, class)
+		}
+		spelt[lower] = class
+	}
+	return ""
 }
 
 // imbalance describes classes of which the rarest has less than a tenth of the labels.

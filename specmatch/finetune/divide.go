@@ -169,8 +169,8 @@ func (x *Examples) Fold(seed uint64, f, k int) (s dataset.Split, err error) {
 		return s, fmt.Errorf("%s: folds need one file, and a random, stratified or scaffold split",
 			x.path)
 	case f < 0 || f >= k || k < 2 || k > len(labelled):
-		return s, fmt.Errorf("%s: fold %d of %d, with %d records that have a target",
-			x.path, f+1, k, len(labelled))
+		return s, fmt.Errorf("%s: fold %d of %d, with %d records that have a target; want at least 2 folds, "+
+			"and a record in each", x.path, f+1, k, len(labelled))
 	}
 	rng := random.Stream(seed, purposeSplit, 0, 0)
 	folds := x.deal(labelled, slices.Repeat([]float64{1 / float64(k)}, k), rng)
@@ -358,4 +358,25 @@ func (x *Examples) stratified(labelled []int, rng *rand.Rand) (s dataset.Split) 
 		s.Train = append(s.Train, members...)
 	}
 	return s
+}
+
+// Unseen returns the classes that the validation or test set of a split has, and its training set has not; nil for
+// other targets.
+func (x *Examples) Unseen(s dataset.Split) (classes []string) {
+	if x.Kind != model.Classes {
+		return nil
+	}
+	trained := make([]bool, len(x.Head.ClassValues))
+	for _, i := range s.Train {
+		if y := x.Y[i]; !math.IsNaN(y) {
+			trained[int(y)] = true
+		}
+	}
+	for class, name := range x.Head.ClassValues {
+		isClass := func(i int) bool { return x.Y[i] == float64(class) }
+		if !trained[class] && slices.ContainsFunc(slices.Concat(s.Valid, s.Test), isClass) {
+			classes = append(classes, name)
+		}
+	}
+	return classes
 }

@@ -244,3 +244,32 @@ func TestHalve(t *testing.T) {
 		t.Error("the half is not that of its seed")
 	}
 }
+
+// TestUnseen: a class that is tested or validated and not trained on is named.
+func TestUnseen(t *testing.T) {
+	text := "smiles,y\nC,a\nCC,b\nCCC,rare\nCCCC,a\nCCCCC,b\nCCCCCC,\n"
+	x, err := read(t, text, finetune.Task{Targets: []string{"y"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		split dataset.Split
+		want  []string
+	}{
+		{dataset.Split{Train: []int{0, 1, 2, 5}, Valid: []int{3}, Test: []int{4}}, nil},
+		{dataset.Split{Train: []int{0, 1, 5}, Valid: []int{3}, Test: []int{2, 4}}, []string{"rare"}},
+		{dataset.Split{Train: []int{1}, Valid: []int{0, 2}, Test: []int{3, 4}}, []string{"a", "rare"}},
+		{dataset.Split{Train: []int{0}, Valid: []int{3}}, nil},
+	} {
+		if got := x.Unseen(c.split); !slices.Equal(got, c.want) {
+			t.Errorf("%v: %q, want %q", c.split, got, c.want)
+		}
+	}
+	x, err = read(t, rings(), finetune.Task{Targets: []string{"z"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := x.Unseen(dataset.Split{Train: []int{0}, Test: []int{1}}); got != nil {
+		t.Errorf("numbers: %q", got)
+	}
+}

@@ -184,7 +184,8 @@ func (x *Examples) readTargets(isTU bool) error {
 			return strings.TrimSpace(r.Fields[k]) != ""
 		}
 		if !slices.ContainsFunc(x.Records, hasValue) {
-			return fmt.Errorf("%s: no record has a value of %s", x.path, name)
+			return fmt.Errorf("%s: no record has a value of %s%s",
+				x.path, name, suggest.DidYouMean(name, x.Reading.Unused))
 		}
 	}
 	if x.Positive != "" {
@@ -202,7 +203,8 @@ func (x *Examples) readTargets(isTU bool) error {
 	}
 	x.Split = cmp.Or(x.Split, split)
 	if x.Kind == model.Regression && (x.Split == Stratified || x.Split == StratifiedScaffold) {
-		return fmt.Errorf("finetune: the split %s is for classes and binary tasks", x.Split)
+		return fmt.Errorf("finetune: the split %s is for classes and binary tasks, and %s has numbers; random, "+
+			"scaffold and cluster take them", x.Split, strings.Join(x.Targets, ", "))
 	}
 	switch {
 	case x.Kind == model.Classes:

@@ -3,23 +3,14 @@ package finetune
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/specmatch/specmatch/gnn/dataset/records"
+	"github.com/specmatch/specmatch/specmatch/check"
 	"github.com/specmatch/specmatch/specmatch/model"
 )
-
-// anyGaps are the texts of a missing target of any kind, in lower case: those of pandas and R.
-var anyGaps = []string{
-	"", "nan", "-nan", "na", "n/a", "<na>", "#na", "#n/a", "#n/a n/a", "null", "none", "1.#ind",
-	"-1.#ind", "1.#qnan", "-1.#qnan",
-}
-
-// numberGaps are further texts of a missing number; a class may have such a name.
-var numberGaps = []string{"-", "--", "–", ".", "?", "n.d.", "n.d", "nd", "n.a.", "n.a", "missing"}
 
 // maxTarget bounds targets, which models and files hold as float32.
 const maxTarget = 1e37
@@ -32,17 +23,9 @@ var sides = map[string]int8{
 	"≤": -1,
 }
 
-var (
-	bound        = regexp.MustCompile(`^([<>≤≥~≈])=?\s*([-+]?[0-9.].*)`)
-	decimalComma = regexp.MustCompile(`^[-+]?[0-9]+,[0-9]+$`)
-)
-
-// isGap reports whether a text is that of a missing target of any kind.
-func isGap(text string) bool { return slices.Contains(anyGaps, strings.ToLower(text)) }
-
 // parseNumber reads a target that is a number; NaN is a missing one.
 func parseNumber(text string) (y float64, ok bool) {
-	if isGap(text) || slices.Contains(numberGaps, strings.ToLower(text)) {
+	if check.IsNumberGap(text) {
 		return math.NaN(), true
 	}
 	y, err := strconv.ParseFloat(text, 64)
@@ -54,12 +37,12 @@ func Target(h model.Head, text string) (float64, error) {
 	text = strings.TrimSpace(text)
 	y, ok := parseNumber(text)
 	switch {
-	case h.Kind != model.Regression && isGap(text):
+	case h.Kind != model.Regression && check.IsGap(text):
 		return math.NaN(), nil
 	case h.Kind == model.Classes || len(h.ClassValues) > 0:
 		y = float64(slices.Index(h.ClassValues, text))
 		ok = y >= 0
-	case !ok && h.Kind == model.Regression && bound.MatchString(text):
+	case !ok && h.Kind == model.Regression && check.IsBound(text):
 		return math.NaN(), nil
 	case h.Kind == model.Binary:
 		ok = ok && (y == 0 || y == 1 || math.IsNaN(y))
@@ -79,10 +62,10 @@ func (x *Examples) guessKind() model.Kind {
 	x.eachTarget(func(_ *records.Record, _, text string) {
 		y, ok := parseNumber(text)
 		switch {
-		case !ok && bound.MatchString(text):
+		case !ok && check.IsBound(text):
 			numbers++
 			kind = model.Regression
-		case !ok && decimalComma.MatchString(text):
+		case !ok && check.HasDecimalComma(text):
 			numbers++
 		case !ok:
 			texts++
@@ -91,7 +74,7 @@ func (x *Examples) guessKind() model.Kind {
 			if y != 0 && y != 1 {
 				kind = model.Regression
 			}
-		case !isGap(text):
+		case !check.IsGap(text):
 			texts++ // "-" next to "+" is a class
 		}
 	})
@@ -116,17 +99,17 @@ func (x *Examples) readNumbers() error {
 	x.eachTarget(func(r *records.Record, target, text string) {
 		y, ok := parseNumber(text)
 		side := int8(0)
-		if m := bound.FindStringSubmatch(text); m != nil && x.Task.Bounds && x.Kind == model.Regression {
-			y, ok = parseNumber(m[2])
-			side = sides[m[1]]
+		if sign, number, found := check.Bound(text); found && x.Task.Bounds && x.Kind == model.Regression {
+			y, ok = parseNumber(number)
+			side = sides[sign]
 			ok = ok && side != 0
 		}
 		reason := ""
 		switch {
-		case !ok && bound.MatchString(text):
+		case !ok && check.IsBound(text):
 			reason = "is a bound and not a number; write the number alone, leave the target empty, make " +
 				"classes of it, or ask for bounds (-bounds)"
-		case !ok && decimalComma.MatchString(text):
+		case !ok && check.HasDecimalComma(text):
 			reason = "has a decimal comma; write a point"
 		case !ok:
 			reason = "is not a number; leave a missing target empty"
@@ -167,12 +150,16 @@ func (x *Examples) readClasses() error {
 	}
 	var texts []string
 	x.eachTarget(func(_ *records.Record, _, text string) {
-		if isGap(text) {
+		if check.IsGap(text) {
 			text = ""
 		}
 		texts = append(texts, text)
 	})
 	classes := records.Classes(texts)
+	if len(classes) == 1 {
+		return fmt.Errorf("%s: column %s has %q in all records with a target, so there is nothing to learn; want "+
+			"at least two classes", x.path, x.Targets[0], classes[0])
+	}
 	if len(classes) < 2 || len(classes) > len(texts)/2 {
 		return fmt.Errorf("%s: column %s has %d different values in %d records, such as %q, which "+
 			"cannot be classes; is the column a name or an id?",
@@ -196,7 +183,7 @@ func (x *Examples) readPositive() error {
 	x.eachTarget(func(r *records.Record, target, text string) {
 		y := 0.0
 		switch {
-		case isGap(text):
+		case check.IsGap(text):
 			y = math.NaN()
 		case text == x.Positive:
 			y = 1

@@ -188,20 +188,23 @@ func (r *reader) smilesColumn(rows *textfile.Rows) (int, error) {
 		return rows.Column(r.o.SMILES)
 	}
 	var similar []int
+	var names []string
 	for i, h := range rows.Header {
 		switch h := strings.ToLower(strings.TrimSpace(h)); {
 		case h == "smiles":
 			return i, nil
 		case strings.Contains(h, "smiles"):
 			similar = append(similar, i)
+			names = append(names, rows.Header[i])
 		}
 	}
 	switch {
 	case len(similar) == 1:
 		return similar[0], nil
 	case len(similar) > 1:
-		return 0, rows.BadHeader(strings.Join(rows.Header, ","),
-			`no column "smiles", and several whose names contain it: say which`)
+		return 0, rows.BadHeader(strings.Join(rows.Header, ","), fmt.Sprintf(
+			`no column "smiles", and several whose names contain it: say which (-smiles-column %s)`,
+			strings.Join(names, " or ")))
 	}
 	if names := almostEdges(rows.Header); names != "" {
 		return 0, rows.BadHeader(names,

@@ -38,9 +38,15 @@ func setupCheck(f *cli.FlagSet) cli.Action {
 			if x.Merge != string(check.Keep) {
 				return cli.Usagef("-merge is for the table of -out, which is not given")
 			}
-			return nil
+			return x.input.checkFile()
 		}
-		return checkOutputs([]string{x.Out}, x.In)
+		if err := checkOutputs([]string{x.Out}, x.In); err != nil {
+			return err
+		}
+		if err := checkFolder(x.Out); err != nil {
+			return err
+		}
+		return x.input.checkFile()
 	})
 	return x.run
 }

@@ -336,8 +336,14 @@ func (x *tuning) run(ctx context.Context, stdout, stderr io.Writer) (err error) 
 
 // read reads the records, in the way that the model of -model reads them, if there is one.
 func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
+	if err := x.input.checkFile(); err != nil {
+		return err
+	}
 	options, err := x.input.options()
 	if err != nil {
+		return err
+	}
+	if err := x.input.hashStream(&options); err != nil {
 		return err
 	}
 	options.Atoms = x.Atoms
@@ -353,10 +359,29 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 		options = reads.Options(options)
 		x.flags.Input("model", x.source.sum)
 	}
+	if err := x.readExamples(ctx, options, stderr); err != nil {
+		return err
+	}
 	sum, err := x.input.sum(ctx, x.flags)
 	if err != nil {
 		return err
 	}
+	x.input.describeTable(x.examples.Table, sum, stderr)
+	if err := x.setTargets(); err != nil {
+		return err
+	}
+	if err := x.checkFeatures(x.flags, x.examples.Table); err != nil {
+		return err
+	}
+	byStructure := []string{finetune.Scaffold, finetune.StratifiedScaffold, finetune.Cluster}
+	if slices.Contains(byStructure, x.Split) && x.examples.Content != records.Molecules {
+		return cli.Usagef("-split %s is for molecules, and %s has %s", x.Split, x.In, x.examples.Content)
+	}
+	return nil
+}
+
+// readExamples reads the records with their targets and the numbers of -features.
+func (x *tuning) readExamples(ctx context.Context, options records.Options, stderr io.Writer) error {
 	task, err := x.task(ctx)
 	if err != nil {
 		return err
@@ -379,24 +404,15 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 		return cli.Usagef("-target %s: %w", strings.Join(x.Targets, ","), finetune.ErrSeveral)
 	case err != nil:
 		return err
-	}
-	x.input.describeTable(x.examples.Table, sum, stderr)
-	if err := x.setTargets(); err != nil {
-		return err
-	}
-	if err := x.checkFeatures(x.flags, x.examples.Table); err != nil {
-		return err
-	}
-	byStructure := []string{finetune.Scaffold, finetune.StratifiedScaffold, finetune.Cluster}
-	if slices.Contains(byStructure, x.Split) && x.examples.Content != records.Molecules {
-		return cli.Usagef("-split %s is for molecules, and %s has %s", x.Split, x.In, x.examples.Content)
+	case x.examples.Content == records.Graphs && x.besideGraphs():
+		return cli.Usagef("-features are of molecules, and %s has graphs", x.In)
 	}
 	return nil
 }
 
 // onlyTarget sets -target to the only column of the file that can be one, and says so.
 func (x *tuning) onlyTarget(ctx context.Context, stderr io.Writer) ([]string, error) {
-	if x.In == stdio {
+	if x.isStream() {
 		return nil, cli.Usagef("-target is needed: the column to predict")
 	}
 	columns := x.input.peek(ctx, records.Options{}, func(*records.Record) bool { return true }).Unused
@@ -473,6 +489,11 @@ func parseFeatures(s string) ([]string, error) {
 // picksFeatures reports whether the features are picked by validation.
 func (x *tuning) picksFeatures() bool { return slices.Equal(x.Features, []string{auto}) }
 
+// besideGraphs reports whether -features asks for numbers next to the encoder's vector, which graphs do not have.
+func (x *tuning) besideGraphs() bool {
+	return slices.ContainsFunc(x.Features, func(name string) bool { return name != apply.Encoder.String() })
+}
+
 // beside returns the numbers that the head sees next to a molecule's vector, and the function that computes
 // them.
 func (x *tuning) beside() (*model.Numbers, func() records.Vectors, error) {
@@ -485,10 +506,8 @@ func (x *tuning) beside() (*model.Numbers, func() records.Vectors, error) {
 		return nil, nil, cli.Usagef("-features: %w", err)
 	}
 	features = slices.DeleteFunc(features, func(f apply.Feature) bool { return f == apply.Encoder })
-	switch molecules := x.input.molecules(); {
-	case !molecules && len(features) > 0:
-		return nil, nil, cli.Usagef("-features are of molecules, and %s has graphs", x.In)
-	case !molecules || len(x.Features) > 0 && len(features) == 0:
+	switch {
+	case !x.input.molecules() || len(x.Features) > 0 && len(features) == 0: // a file of neither is refused later
 		return nil, nil, nil
 	case len(features) == 0:
 		features, _ = apply.ParseFeatures(finetune.Molecules.Features)

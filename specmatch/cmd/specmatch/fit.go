@@ -91,10 +91,14 @@ func (x *tuning) checkSplits(stderr io.Writer) error {
 	var valid, test []string
 	shared := 0
 	bounds := 0
+	unseen := map[string]int{} // splits that do not train on a class
 	for _, d := range x.divisions() {
 		s, err := x.split(d)
 		if err != nil {
 			return err
+		}
+		for _, class := range x.examples.Unseen(s) {
+			unseen[class]++
 		}
 		v, t := x.examples.Overlap(s)
 		valid = append(valid, fmt.Sprint(v))
@@ -110,6 +114,10 @@ func (x *tuning) checkSplits(stderr io.Writer) error {
 	if bounds > 0 {
 		x.notes = append(x.notes, fmt.Sprintf("%d targets of the test sets are bounds, which metrics skip", bounds))
 	}
+	for _, class := range slices.Sorted(maps.Keys(unseen)) {
+		x.notes = append(x.notes, fmt.Sprintf("the class %q is to be predicted without a training record in %d of %d "+
+			"splits", class, unseen[class], len(x.divisions())))
+	}
 	x.notes = append(x.notes, x.examples.Replicates()...)
 	for _, note := range x.notes {
 		fmt.Fprintf(stderr, "%s: %s\n", x.In, note)
@@ -121,7 +129,8 @@ func (x *tuning) checkSplits(stderr io.Writer) error {
 	return nil
 }
 
-// estimate prints an upper bound on the time of the unfinished fits, from a few steps of one of them.
+// estimate prints an upper bound on the time that the networks of the unfinished fits are trained, from a few steps of
+// one of them.
 func (x *tuning) estimate(ctx context.Context, stderr io.Writer) error {
 	left := slices.DeleteFunc(x.divisions(), func(d division) bool {
 		return x.dir.Done(d.unit()) || !x.output.Shard.Has(0)
@@ -165,10 +174,14 @@ func (x *tuning) estimate(ctx context.Context, stderr io.Writer) error {
 	batch := float64(min(x.recipe.Batch, len(split.Train)))
 	seconds := fastest * passes / batch * float64(x.recipe.Epochs)
 	seconds *= math.Ceil(float64(len(left)) / float64(runtime.GOMAXPROCS(0)))
+	remark := ""
+	if x.examples.Beside != nil {
+		remark = "; the linear models and the forests of the fits take more"
+	}
 	fmt.Fprintf(
 		stderr,
-		"at most about %v for %d fits of up to %d epochs; patience may stop them earlier\n",
-		roundDuration(seconds), len(left), x.recipe.Epochs,
+		"at most about %v of training for %d fits of up to %d epochs; patience may stop them earlier%s\n",
+		roundDuration(seconds), len(left), x.recipe.Epochs, remark,
 	)
 	return nil
 }

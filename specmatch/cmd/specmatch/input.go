@@ -3,8 +3,10 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -35,6 +37,9 @@ type input struct {
 
 	reading records.Reading // the columns or keys that were used
 	stdin   io.Reader       // os.Stdin if nil
+
+	stream hash.Hash // of what is read from a stream, if hashStream was called
+	pipe   *os.File  // which hashStream opened; nil for none
 
 	looked       string // the file that molecules has looked into
 	hasMolecules bool
@@ -128,16 +133,56 @@ func (file *input) options() (records.Options, error) {
 	return o, nil
 }
 
-// sum returns the SHA-256 of the file, "" if it is no regular file, and records it in flags unless nil.
-func (file *input) sum(ctx context.Context, flags *cli.FlagSet) (string, error) {
-	if info, err := os.Stat(file.In); err != nil || !info.Mode().IsRegular() {
-		return "", nil
+// isStream reports whether the input can be read only once: standard input, or a pipe such as <(zcat FILE) in bash.
+func (file *input) isStream() bool {
+	if file.In == stdio {
+		return true
 	}
-	sum, err := dataset.SumFile(ctx, file.In)
-	if err == nil && flags != nil {
+	info, err := os.Stat(file.In)
+	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
+}
+
+// hashStream lets sum know what is read with the options, if the input is a stream: a run that is resumed would
+// otherwise not notice other data.
+func (file *input) hashStream(o *records.Options) error {
+	if !file.isStream() {
+		return nil
+	}
+	if o.Input == nil {
+		pipe, err := os.Open(file.In)
+		if err != nil {
+			return err
+		}
+		file.pipe = pipe
+		o.Input = pipe
+	}
+	file.stream = sha256.New()
+	o.Input = io.TeeReader(o.Input, file.stream)
+	return nil
+}
+
+// sum returns the SHA-256 of the file, or of the stream that was read to its end; "" if there is neither. It records
+// the sum in flags unless nil.
+func (file *input) sum(ctx context.Context, flags *cli.FlagSet) (sum string, err error) {
+	if file.pipe != nil {
+		file.pipe.Close()
+	}
+	info, err := os.Stat(file.In)
+	switch {
+	case file.stream != nil:
+		sum = fmt.Sprintf("%x", file.stream.Sum(nil))
+	case err != nil || !info.Mode().IsRegular():
+		return "", nil
+	default:
+		sum, err = dataset.SumFile(ctx, file.In)
+		if err != nil {
+			return "", err
+		}
+	}
+	if flags != nil {
 		flags.Input("in", sum)
 	}
-	return sum, err
+	return sum, nil
 }
 
 // describeTable prints which columns were used and how many records were rejected. It records the
@@ -164,7 +209,7 @@ func (file *input) describe(trained string, stderr io.Writer) {
 
 // molecules reports whether the first record of the file is a molecule. It looks once into a file.
 func (file *input) molecules() bool {
-	if file.In == "" || file.In == stdio {
+	if file.In == "" || file.isStream() {
 		return slices.Contains([]string{"", records.CSV, records.SMI, records.SDF}, file.Format)
 	}
 	if file.looked != file.In {

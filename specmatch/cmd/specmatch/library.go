@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -142,9 +141,8 @@ func (x *collection) checkPlaces() error {
 		if path == stdio || path == "" {
 			continue
 		}
-		folder := filepath.Dir(path)
-		if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-			return fmt.Errorf("-out %s: there is no folder %s; make it first, as by mkdir -p %[2]s", path, folder)
+		if err := checkFolder(path); err != nil {
+			return err
 		}
 		written = append(written, path)
 	}

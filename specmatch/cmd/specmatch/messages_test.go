@@ -12,6 +12,11 @@ func TestMessages(t *testing.T) {
 	write(t, "m.csv", moleculeTable(60))
 	write(t, "odd.csv", "name,mol,y\na,CCO,1\nb,CCC,2\n")
 	write(t, "two.csv", "mol,parent,y\nCCO,CCCO,1\n")
+	write(t, "m.sdf", "ethane\n\n\n  2  1  0  0  0  0            999 V2000\n"+
+		"    0.0000    0.0000    0.0000 C   0  0\n    1.5000    0.0000    0.0000 C   0  0\n"+
+		"  1  2  1  0\nM  END\n>  <pIC50>\n5.5\n\n$$$$\n")
+	write(t, "active.csv", "smiles,y\nCCO,active\nCCC,active\nCCN,\n")
+	write(t, "similar.csv", "raw_smiles,SMILES_std,y\nCCO,CCCO,1\n")
 	write(t, "bare.csv", "CCO,1\nCCC,2\n")
 	write(t, "none.csv", "a,b\n1,2\n")
 	write(t, "edges.csv", "source,target\n1,2\n2,3\n")
@@ -45,23 +50,29 @@ func TestMessages(t *testing.T) {
 		"embed -in m.csv -id nam -out w.npy":                       `no column "nam"; did you mean "name"?`,
 		"predict -in m.csv -keep parts -out w.csv -model " + model: `no column "parts"; did you mean "part"?`,
 		"embed -in two.csv -out w.npy":                             `several have molecules: say which (-smiles-column mol or parent)`,
+		"embed -in similar.csv -out w.npy":                         `several whose names contain it: say which (-smiles-column raw_smiles or SMILES_std)`,
 		"embed -in bare.csv -out w.npy":                            `this line has a molecule, where the names of the columns should be`,
 		"embed -in none.csv -out w.npy":                            `the first row has no molecule: say which column has them (-smiles-column)`,
 		"train -in edges.csv -epochs 0 -out x":                     `a table of edges has a column graph besides source and target`,
 		"finetune -in m.csv -target logS -out x":                   `"name,smiles,length,share,much,known,most,part": no column "logS"`,
 		// files
-		"embed -in n.csv -out w.npy":                      "-in n.csv: there is no such file",
-		"embed -in two.cvs -out w.npy":                    "-in two.cvs: there is no such file; did you mean two.csv?",
-		"embed -in m.csv.zip -out w.npy":                  "unpack it (unzip m.csv.zip), or compress the table with gzip",
-		"embed -in m.csv -out no/where/w.npy":             "there is no folder no/where; make it first, as by mkdir -p no/where",
-		"embed -in m.csv -out w.txt":                      "-out w.txt: want a name that ends in .npy, .csv or .parquet, or -",
-		"embed -in m.csv -out m.csv":                      "-out: cannot write m.csv: it is the input m.csv",
-		"finetune -in m.csv -target length -out none.csv": "-out none.csv: this is a file; want a directory for the run",
-		"train -in m.csv -out none.csv":                   "-out none.csv: this is a file; want a directory for the run",
-		"finetune -in m.csv -target length -test n.csv":   "open n.csv: no such file",
-		"report -in nope -out r.html":                     "nope: there is no such run directory; want the -out of a run",
-		"report -in m.csv -out r.html":                    "m.csv: this is a file; want the -out of a run, or a folder with some",
-		"compare -in run -out r.html":                     "-in is needed: two runs, as in -in runs/a,runs/b",
+		"embed -in n.csv -out w.npy":                               "-in n.csv: there is no such file",
+		"embed -in two.cvs -out w.npy":                             "-in two.cvs: there is no such file; did you mean two.csv?",
+		"finetune -in m.cvs -target length -features descriptors":  "-in m.cvs: there is no such file; did you mean m.csv?",
+		"finetune -in similar.csv -target y -features descriptors": "say which (-smiles-column raw_smiles or SMILES_std)",
+		"train -in m.cvs":                                          "-in m.cvs: there is no such file; did you mean m.csv?",
+		"check -in m.cvs":                                          "-in m.cvs: there is no such file; did you mean m.csv?",
+		"check -in m.csv -out no/where/w.csv":                      "there is no folder no/where; make it first, as by mkdir -p no/where",
+		"embed -in m.csv.zip -out w.npy":                           "unpack it (unzip m.csv.zip), or compress the table with gzip",
+		"embed -in m.csv -out no/where/w.npy":                      "there is no folder no/where; make it first, as by mkdir -p no/where",
+		"embed -in m.csv -out w.txt":                               "-out w.txt: want a name that ends in .npy, .csv or .parquet, or -",
+		"embed -in m.csv -out m.csv":                               "-out: cannot write m.csv: it is the input m.csv",
+		"finetune -in m.csv -target length -out none.csv":          "-out none.csv: this is a file; want a directory for the run",
+		"train -in m.csv -out none.csv":                            "-out none.csv: this is a file; want a directory for the run",
+		"finetune -in m.csv -target length -test n.csv":            "open n.csv: no such file",
+		"report -in nope -out r.html":                              "nope: there is no such run directory; want the -out of a run",
+		"report -in m.csv -out r.html":                             "m.csv: this is a file; want the -out of a run, or a folder with some",
+		"compare -in run -out r.html":                              "-in is needed: two runs, as in -in runs/a,runs/b",
 		// libraries
 		"search -in m.csv -out h.csv":                            "-query, -queries or -smarts is needed: SMILES to search for, a file of them, or a substructure",
 		"search -in m.csv -query CC( -out h.csv":                 `"CC(": column 4: the string ends where an atom is expected`,
@@ -92,14 +103,20 @@ func TestMessages(t *testing.T) {
 		"report":                       "-in is needed: one or more run directories",
 		"datasets":                     `did you mean "datasets list"?`,
 		// values
-		"finetune -in m.csv -target length -seeds 0": `invalid value "0" for flag -seeds: want a whole number of at least 1`,
-		"finetune -in m.csv -target length -folds 1": "-folds 1: want at least 2, or 0 for splits by -split",
-		"embed -in m.csv -out w.npy -features foo":   "want encoder, pretrained[:NAME], descriptors, rdkit, crippen, morgan",
-		"embed -in m.csv -out w.npy -shard 3/2":      "want i/n with i from 0 to n-1, such as 0/8",
-		"embed -in m.csv -out w.npy -backend cudo":   `want cpu, cuda or cuda-3xtf32; did you mean "cuda"?`,
+		"finetune -in m.csv -target length -seeds 0":            `invalid value "0" for flag -seeds: want a whole number of at least 1`,
+		"finetune -in m.csv -target length -folds 1":            "-folds 1: want at least 2, or 0 for splits by -split",
+		"embed -in m.csv -out w.npy -features foo":              "want encoder, pretrained[:NAME], descriptors, rdkit, crippen, morgan",
+		"embed -in m.csv -out w.npy -shard 3/2":                 "want i/n with i from 0 to n-1, such as 0/8",
+		"embed -in m.csv -out w.npy -backend cudo":              `want cpu, cuda or cuda-3xtf32; did you mean "cuda"?`,
+		"finetune -in active.csv -target y":                     `column y has "active" in all records with a target, so there is nothing to learn`,
+		"finetune -in m.sdf -target pic50":                      "no record has a value of pic50; did you mean \"pIC50\"?",
+		"check -in m.sdf -id Name":                              `no record can be used, such as line 1: there is no "Name"`,
+		"predict -in m.csv -answers -out w.csv -model " + model: "answers are of binary tasks, and the model predicts others",
 		// splits
-		"finetune -in m.csv -target length -split scafold": `did you mean "scaffold"?`,
-		"finetune -in m.csv -target length -split parts":   `did you mean "part"?`,
+		"finetune -in m.csv -target length -split stratified-scaffold": `length has numbers; random, scaffold and cluster take them`,
+		"finetune -in m.csv -target length -folds 100":                 `fold 1 of 100, with 60 records that have a target; want at least 2 folds, and a record in each`,
+		"finetune -in m.csv -target length -split scafold":             `did you mean "scaffold"?`,
+		"finetune -in m.csv -target length -split parts":               `did you mean "part"?`,
 		// models
 		"embed -in m.csv -model run -out w.npy":       "this directory has 2 models; name one, such as run/model-0.safetensors",
 		"predict -in m.csv -model . -out w.csv":       "this directory has no model*.safetensors",
@@ -134,6 +151,18 @@ func TestUnderstood(t *testing.T) {
 	stdout, stderr, err = invoke(t.Context(), "finetune odd.csv only -id name -epochs 1 -seeds 1"+few+tiny)
 	if err != nil || !strings.Contains(stderr, "odd.csv: -target y, the only column that it can be\n") {
 		t.Errorf("%s%s%v", stdout, stderr, err)
+	}
+	write(t, "a-b.csv", "smiles,y\n"+strings.Repeat("CCO,a\nCCC,b\nCCCC,a\nCCN,b\n", 5))
+	write(t, "c.csv", "smiles,y\nCCCO,a\nCCCN,c\n")
+	line := "finetune -in a-b.csv -test c.csv -target y -epochs 1 -seeds 2 -out unseen" + few + tiny
+	_, stderr, err = invoke(t.Context(), line)
+	for _, want := range []string{
+		`a-b.csv: the class "c" is to be predicted without a training record in 2 of 2 splits`,
+		"of training for 2 fits of up to 1 epochs; patience may stop them earlier; the linear models and the forests",
+	} {
+		if err != nil || !strings.Contains(stderr, want) {
+			t.Errorf("%q, %v; want %s", stderr, err, want)
+		}
 	}
 	write(t, "twice.csv", "smiles,key\nCCO,a\nCCC,b\nCCN,a\n")
 	must(t, "embed twice.csv t.csv -features descriptors")

@@ -100,15 +100,20 @@ func (o *output) checkPlaces() error {
 	if o.Out == stdio {
 		return nil
 	}
-	folder := filepath.Dir(o.Out)
-	info, err := os.Stat(folder)
-	if err != nil || !info.IsDir() {
-		return fmt.Errorf("-out %s: there is no folder %s; make it first, as by mkdir -p %[2]s", o.Out, folder)
-	}
-	if o.Join {
-		return nil
+	if err := checkFolder(o.Out); err != nil || o.Join {
+		return err
 	}
 	return o.input.checkFile()
+}
+
+// checkFolder returns an error if there is no folder for an output.
+func checkFolder(path string) error {
+	folder := filepath.Dir(path)
+	info, err := os.Stat(folder)
+	if err != nil || !info.IsDir() {
+		return fmt.Errorf("-out %s: there is no folder %s; make it first, as by mkdir -p %[2]s", path, folder)
+	}
+	return nil
 }
 
 // checkOutputs returns a usage error if an output is also an input, or cannot be replaced.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +24,7 @@ type described struct {
 // reference is the text of reference.md.
 func reference(t *testing.T) string {
 	t.Helper()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2)) // the default of sweep -workers, which is one per core
 	var b strings.Builder
 	b.WriteString("# Reference\n\n*Reference page: every flag of every command.* It is generated: " +
 		"`go test ./specmatch/cmd/specmatch -run TestReference -update` writes it.\n" +

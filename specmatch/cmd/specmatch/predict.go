@@ -89,6 +89,9 @@ func (x *prediction) check() error {
 		return cli.Usagef("-explain, -domain and -target are for one endpoint: name it, as in -model %s", x.Models[0])
 	case x.Explain+x.Domain == "":
 		return nil
+	case x.isStream():
+		return cli.Usagef("-explain and -domain read the input again, and -in %s can be read only once: "+
+			"write it to a file first", x.In)
 	}
 	written := slices.DeleteFunc([]string{x.Explain, x.Domain}, func(path string) bool { return path == "" })
 	if outputs, err := apply.Outputs(x.Out); err == nil {

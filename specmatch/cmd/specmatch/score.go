@@ -36,7 +36,7 @@ func (x *prediction) newScorer(ctx context.Context, h model.Head) (*scorer, erro
 		return nil, nil
 	}
 	if targets == nil {
-		if h.Kind == model.Classes || x.In == stdio {
+		if h.Kind == model.Classes || x.isStream() {
 			return nil, nil
 		}
 		targets = h.Tasks

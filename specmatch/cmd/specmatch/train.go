@@ -247,17 +247,23 @@ type trainCommand struct {
 const modelFile = "model.safetensors"
 
 func (x *trainCommand) train(ctx context.Context, stdout, stderr io.Writer) error {
+	if err := x.input.checkFile(); err != nil {
+		return err
+	}
 	o, err := x.input.options()
 	if err != nil {
 		return err
 	}
 	o.Atoms = x.Atoms
 	o.Degrees = x.NodeFeatures == dataset.FeaturesDegrees
-	sum, err := x.input.sum(ctx, x.flags)
-	if err != nil {
+	if err := x.input.hashStream(&o); err != nil {
 		return err
 	}
 	t, err := records.ReadAll(ctx, x.In, o)
+	if err != nil {
+		return err
+	}
+	sum, err := x.input.sum(ctx, x.flags)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,71 @@
+package check
+
+import (
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// gaps are the texts of a missing label of any kind, in lower case: those of pandas and R.
+var gaps = []string{
+	"", "nan", "-nan", "na", "n/a", "<na>", "#na", "#n/a", "#n/a n/a", "null", "none", "1.#ind",
+	"-1.#ind", "1.#qnan", "-1.#qnan",
+}
+
+// numberGaps are further texts of a missing number; a class may have such a name.
+var numberGaps = []string{"-", "--", "–", ".", "?", "n.d.", "n.d", "nd", "n.a.", "n.a", "missing"}
+
+var (
+	bound        = regexp.MustCompile(`^([<>≤≥~≈])=?\s*([-+]?[0-9.].*)`)
+	decimalComma = regexp.MustCompile(`^[-+]?[0-9]+,[0-9]+$`)
+)
+
+// IsGap reports whether a text is that of a missing label of any kind.
+func IsGap(text string) bool { return slices.Contains(gaps, strings.ToLower(text)) }
+
+// IsNumberGap reports whether a text is that of a missing label where labels are numbers.
+func IsNumberGap(text string) bool {
+	return IsGap(text) || slices.Contains(numberGaps, strings.ToLower(text))
+}
+
+// Bound divides a bound, such as >10, into its sign and its number; ok is false if the text is none.
+func Bound(text string) (sign, number string, ok bool) {
+	m := bound.FindStringSubmatch(text)
+	if m == nil {
+		return "", "", false
+	}
+	return m[1], m[2], true
+}
+
+// IsBound reports whether a text is a bound, such as >10.
+func IsBound(text string) bool { return bound.MatchString(text) }
+
+// HasDecimalComma reports whether a text is a number but for its comma.
+func HasDecimalComma(text string) bool { return decimalComma.MatchString(text) }
+
+// Number reads a label as a number; ok is false if it is none, or missing.
+func Number(text string) (y float64, ok bool) {
+	y, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	return y, err == nil && !math.IsNaN(y) && !math.IsInf(y, 0)
+}
+
+// labelsOf returns the labels of a task that are not missing, and those that are numbers. Next to a number, texts
+// such as n.d. are missing, too.
+func labelsOf(rows [][]string, task int) (given []string, numbers []float64) {
+	for _, row := range rows {
+		text := strings.TrimSpace(row[task])
+		if IsGap(text) {
+			continue
+		}
+		given = append(given, text)
+		if y, ok := Number(text); ok {
+			numbers = append(numbers, y)
+		}
+	}
+	if len(numbers) > 0 {
+		given = slices.DeleteFunc(given, IsNumberGap)
+	}
+	return given, numbers
+}
