@@ -88,6 +88,7 @@ type Index struct {
 	members      []member
 	elements     map[int8]bool
 	environments map[uint32]bool
+	largest      int // number of atoms of a member
 	morgan       fingerprint.Morgan
 	near         fingerprint.Morgan // of environments: radius 1
 }
@@ -145,6 +146,7 @@ func (x *Index) add(m *molecule.Molecule, row []string) {
 	e := member{row: row, counts: slices.Clone(x.morgan.Counts(m))}
 	e.total = total(e.counts)
 	x.members = append(x.members, e)
+	x.largest = max(x.largest, len(m.Atoms))
 	for _, a := range m.Atoms {
 		x.elements[a.Z] = true
 	}
@@ -191,8 +193,8 @@ func (f Finding) Similarity() float64 {
 }
 
 // Look returns what is known of a molecule, with its n nearest training molecules. It lies outside of the
-// domain if it has an element that no training molecule has, or if it is less similar to all of them than
-// Least.
+// domain if it has an element that no training molecule has, or more atoms than each of them, or if it is less similar to
+// all of them than Least.
 func (x *Index) Look(m *molecule.Molecule, n int) Finding {
 	counts := x.morgan.Counts(m)
 	f := Finding{Nearest: x.nearest(counts, min(n, mostFound))}
@@ -207,6 +209,9 @@ func (x *Index) Look(m *molecule.Molecule, n int) Finding {
 		if !x.environments[c.ID] {
 			f.Environments++
 		}
+	}
+	if size := len(m.Atoms); size > x.largest {
+		f.Reasons = append(f.Reasons, fmt.Sprintf("%d atoms, and no training molecule has more than %d", size, x.largest))
 	}
 	if s := f.Similarity(); s < x.Least {
 		f.Reasons = append(f.Reasons, fmt.Sprintf("similarity %.2f is below %.2f", s, x.Least))

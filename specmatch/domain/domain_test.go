@@ -45,6 +45,7 @@ func TestIndex(t *testing.T) {
 		"[Fe+2].[cH-]1cccc1.[cH-]1cccc1":  "no training molecule has Fe",
 		"F[U](F)(F)(F)(F)F":               "no training molecule has U",
 		"*CC*":                            "no training molecule has *",
+		"CCCO" + strings.Repeat("C", 60):  "64 atoms, and no training molecule has more than 15",
 		"O=C(O)C1=CC(=O)C(=O)C(=O)C1(O)O": "similarity",
 	} {
 		if f := look(smiles); !strings.Contains(strings.Join(f.Reasons, ", "), want) || f.Environments == 0 {
