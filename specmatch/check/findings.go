@@ -202,27 +202,16 @@ func imbalance(labels, classes []string) string {
 
 // spread finds decades and outliers.
 func (t *Table) spread(task int, numbers []float64) (found []Finding) {
-	y := slices.Sorted(slices.Values(numbers))
-	n := len(y)
-	if n < 20 {
-		return nil
-	}
-	scale := func(v float64) float64 { return v }
-	decades := math.Log10(y[n-1-n/100] / y[n/100])
-	if y[0] > 0 && decades >= 1 && stat.Skew(y, nil) > 1 { // as finetune tries
-		scale = math.Log10
+	if spansDecades(numbers) {
+		low := slices.Min(numbers)
+		high := slices.Max(numbers)
 		found = append(found, Finding{"decades", fmt.Sprintf("%.4g to %.4g, %.1f decades: finetune tries the "+
-			"logarithm", y[0], y[n-1], math.Log10(y[n-1]/y[0]))})
+			"logarithm", low, high, math.Log10(high/low))})
 	}
-	low := scale(y[n/4])
-	high := scale(y[3*n/4])
-	margin := 3 * (high - low) // Tukey's outer fences
-	if margin == 0 {
-		return found
-	}
+	low, high := Fences(numbers)
 	var rows []int
 	for i := range t.Rows {
-		if v, ok := Number(t.Rows[i].Labels[task]); ok && (scale(v) < low-margin || scale(v) > high+margin) {
+		if v, ok := Number(t.Rows[i].Labels[task]); ok && (v < low || v > high) {
 			rows = append(rows, i)
 		}
 	}
@@ -231,6 +220,36 @@ func (t *Table) spread(task int, numbers []float64) (found []Finding) {
 			"from the quartiles, such as %s (%s)", len(rows), t.Rows[rows[0]].Labels[task], t.lines(rows))})
 	}
 	return found
+}
+
+// leastNumbers is how many numbers a spread can be told of.
+const leastNumbers = 20
+
+// spansDecades reports whether numbers are positive and have a long tail over decades. There, finetune tries the
+// logarithm.
+func spansDecades(numbers []float64) bool {
+	y := slices.Sorted(slices.Values(numbers))
+	n := len(y)
+	return n >= leastNumbers && y[0] > 0 && y[n-1-n/100] >= 10*y[n/100] && stat.Skew(y, nil) > 1
+}
+
+// Fences returns the range beyond which a number is an outlier: Tukey's outer fences, three interquartile ranges from the
+// quartiles, of the logarithms where numbers span decades. It is infinite for fewer than twenty numbers, and where the
+// quartiles are equal.
+func Fences(numbers []float64) (low, high float64) {
+	y := slices.Sorted(slices.Values(numbers))
+	n := len(y)
+	if n < leastNumbers || y[n/4] == y[3*n/4] {
+		return math.Inf(-1), math.Inf(1)
+	}
+	low = y[n/4]
+	high = y[3*n/4]
+	if spansDecades(numbers) {
+		ratio := math.Pow(high/low, 3)
+		return low / ratio, high * ratio
+	}
+	margin := 3 * (high - low)
+	return low - margin, high + margin
 }
 
 // replicates describes the labels of molecules that have several.

@@ -164,6 +164,33 @@ func (x *Examples) Replicates() (lines []string) {
 	return lines
 }
 
+// Outliers describes, in a line for each target that is a number, the records beyond [check.Fences]. It returns nothing
+// if there are none.
+func (x *Examples) Outliers() (lines []string) {
+	if x.Kind != model.Regression {
+		return nil
+	}
+	data := x.Data(dataset.Split{})
+	for task, target := range x.Targets {
+		y := make([]float64, len(x.Records))
+		for i := range y {
+			y[i] = data.exact(i, len(x.Targets))[task]
+		}
+		low, high := check.Fences(slices.DeleteFunc(slices.Clone(y), math.IsNaN))
+		var beyond []int
+		for i, v := range y {
+			if v < low || v > high {
+				beyond = append(beyond, i)
+			}
+		}
+		if len(beyond) > 0 {
+			lines = append(lines, fmt.Sprintf("%d labels of %s are more than three interquartile ranges from the "+
+				"quartiles, such as %g (%s)", len(beyond), target, y[beyond[0]], x.lines(beyond)))
+		}
+	}
+	return lines
+}
+
 // replicates are the records of one molecule or graph with a label of a task each.
 type replicates struct {
 	groups, labels int     // molecules or graphs with two labels or more, and their labels

@@ -2,6 +2,7 @@ package finetune_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -36,6 +37,35 @@ func TestReplicates(t *testing.T) {
 		}
 		if got := strings.Join(x.Replicates(), "; "); got != c.want {
 			t.Errorf("%s: %q, want %q", c.values, got, c.want)
+		}
+	}
+}
+
+// TestOutliers: a label that is far from all others is named before a fit, but not one of a target over decades, or 1 of 0
+// and 1.
+func TestOutliers(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		y    func(i int) float64
+		want string
+	}{
+		{"a typing error", func(i int) float64 { return float64(i%10 + i/39*1000) },
+			"1 labels of y are more than three interquartile ranges from the quartiles, such as 1009 (lines 41)"},
+		{"no outlier", func(i int) float64 { return float64(i) / 7 }, ""},
+		{"decades", func(i int) float64 { return math.Pow(10, float64(i)/10) }, ""},
+		{"classes", func(i int) float64 { return float64(i / 39) }, ""},
+	} {
+		var text strings.Builder
+		text.WriteString("smiles,y\n")
+		for i := range 40 {
+			fmt.Fprintf(&text, "%s,%g\n", strings.Repeat("C", i+1), c.y(i))
+		}
+		x, err := read(t, text.String(), finetune.Task{Targets: []string{"y"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(x.Outliers(), "; "); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
 }

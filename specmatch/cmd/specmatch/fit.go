@@ -86,7 +86,7 @@ func (x *tuning) split(d division) (dataset.Split, error) {
 }
 
 // checkSplits tries all splits, and notes what metrics do not show: bounds, copies across the sets, and
-// records that contradict each other.
+// records that contradict each other or lie far from all others.
 func (x *tuning) checkSplits(stderr io.Writer) error {
 	var valid, test []string
 	shared := 0
@@ -119,6 +119,7 @@ func (x *tuning) checkSplits(stderr io.Writer) error {
 			"splits", class, unseen[class], len(x.divisions())))
 	}
 	x.notes = append(x.notes, x.examples.Replicates()...)
+	x.notes = append(x.notes, x.examples.Outliers()...)
 	for _, note := range x.notes {
 		fmt.Fprintf(stderr, "%s: %s\n", x.In, note)
 	}
