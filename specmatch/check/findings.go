@@ -233,8 +233,8 @@ func spansDecades(numbers []float64) bool {
 	return n >= leastNumbers && y[0] > 0 && y[n-1-n/100] >= 10*y[n/100] && stat.Skew(y, nil) > 1
 }
 
-// Fences returns the range beyond which a number is an outlier: Tukey's outer fences, three interquartile ranges from the
-// quartiles, of the logarithms where numbers span decades. It is infinite for fewer than twenty numbers, and where the
+// Fences returns the range beyond which a number is an outlier: Tukey's outer fences, three interquartile ranges from
+// the quartiles, of the logarithms where numbers span decades. It is infinite for fewer than twenty numbers, and where the
 // quartiles are equal.
 func Fences(numbers []float64) (low, high float64) {
 	y := slices.Sorted(slices.Values(numbers))

@@ -193,8 +193,8 @@ func (f Finding) Similarity() float64 {
 }
 
 // Look returns what is known of a molecule, with its n nearest training molecules. It lies outside of the
-// domain if it has an element that no training molecule has, or more atoms than each of them, or if it is less similar to
-// all of them than Least.
+// domain if it has an element that no training molecule has, or more atoms than each of them, or if it is less
+// similar to all of them than Least.
 func (x *Index) Look(m *molecule.Molecule, n int) Finding {
 	counts := x.morgan.Counts(m)
 	f := Finding{Nearest: x.nearest(counts, min(n, mostFound))}
