@@ -211,7 +211,8 @@ func (x *Index) Look(m *molecule.Molecule, n int) Finding {
 		}
 	}
 	if size := len(m.Atoms); size > x.largest {
-		f.Reasons = append(f.Reasons, fmt.Sprintf("%d atoms, and no training molecule has more than %d", size, x.largest))
+		reason := fmt.Sprintf("%d atoms, and no training molecule has more than %d", size, x.largest)
+		f.Reasons = append(f.Reasons, reason)
 	}
 	if s := f.Similarity(); s < x.Least {
 		f.Reasons = append(f.Reasons, fmt.Sprintf("similarity %.2f is below %.2f", s, x.Least))

@@ -397,8 +397,8 @@ func (r *reader) record(line int) *Record {
 	return &Record{Number: r.number, Line: line, ID: strconv.Itoa(r.number)}
 }
 
-// A worker takes as many records at a time, or fewer if they reach this size together. Vectors are thousands of numbers,
-// and there are several chunks for each worker.
+// A worker takes as many records at a time, or fewer if they reach this size together. Vectors are thousands of
+// numbers, and there are several chunks for each worker.
 const (
 	chunkRecords = 1024
 	chunkVectors = 256
