@@ -88,8 +88,9 @@ func (x *tuning) split(d division) (dataset.Split, error) {
 // checkSplits tries all splits, and notes what metrics do not show: bounds, copies across the sets, and
 // records that contradict each other or lie far from all others.
 func (x *tuning) checkSplits(stderr io.Writer) error {
-	var valid, test []string
+	var valid, test, counts []string
 	shared := 0
+	copies := 0 // test records that are in the validation set, too
 	bounds := 0
 	unseen := map[string]int{} // splits that do not train on a class
 	for _, d := range x.divisions() {
@@ -104,12 +105,20 @@ func (x *tuning) checkSplits(stderr io.Writer) error {
 		valid = append(valid, fmt.Sprint(v))
 		test = append(test, fmt.Sprint(t))
 		shared += v + t
+		_, n := x.examples.Overlap(dataset.Split{Train: s.Valid, Test: s.Test})
+		counts = append(counts, fmt.Sprint(n))
+		copies += n
 		bounds += x.examples.CountBounds(s.Test)
 	}
 	if shared > 0 {
 		x.notes = append(x.notes, fmt.Sprintf(
 			"test %s that also occur in the training set: %s; validation %[1]s: %[3]s",
 			x.examples.Content, strings.Join(test, ", "), strings.Join(valid, ", ")))
+	}
+	if copies > 0 {
+		x.notes = append(x.notes, fmt.Sprintf(
+			"test %s that also occur in the validation set, on which epochs, shares and intervals are chosen: %s",
+			x.examples.Content, strings.Join(counts, ", ")))
 	}
 	if bounds > 0 {
 		x.notes = append(x.notes, fmt.Sprintf("%d targets of the test sets are bounds, which metrics skip", bounds))

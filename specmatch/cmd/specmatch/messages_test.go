@@ -153,11 +153,12 @@ func TestUnderstood(t *testing.T) {
 		t.Errorf("%s%s%v", stdout, stderr, err)
 	}
 	write(t, "a-b.csv", "smiles,y\n"+strings.Repeat("CCO,a\nCCC,b\nCCCC,a\nCCN,b\n", 5))
-	write(t, "c.csv", "smiles,y\nCCCO,a\nCCCN,c\n")
+	write(t, "c.csv", "smiles,y\nOCC,a\nCCCN,c\n")
 	line := "finetune -in a-b.csv -test c.csv -target y -epochs 1 -seeds 2 -out unseen" + few + tiny
 	_, stderr, err = invoke(t.Context(), line)
 	for _, want := range []string{
 		`a-b.csv: the class "c" is to be predicted without a training record in 2 of 2 splits`,
+		"a-b.csv: test molecules that also occur in the validation set, on which epochs, shares and intervals are chosen: 0, 1\n",
 		"of training for 2 fits of up to 1 epochs; patience may stop them earlier; the linear models and the forests",
 	} {
 		if err != nil || !strings.Contains(stderr, want) {
