@@ -211,7 +211,8 @@ func (t *Table) rowsOf(group []int) (rows [][]string) {
 }
 
 // MergeLabels returns the labels that stand for some rows of labels of one molecule, which has at least one row;
-// ok is false if the molecule is dropped.
+// ok is false if the molecule is dropped. Missing labels do not count, and bounds count with Drop only, or where there
+// is no number.
 func MergeLabels(rows [][]string, merge Merge) (labels []string, ok bool) {
 	for task := range rows[0] {
 		given, numbers := labelsOf(rows, task)
