@@ -25,7 +25,8 @@ var ErrFreed = errors.New("tensor was freed, or belongs to another engine")
 // Buffers come in size classes of 2ⁿ and 1.5·2ⁿ elements: at most a third of a
 // buffer is unused, and batches of slightly different sizes share buffers. Free
 // lists are stacks, so the buffer freed last, likely still in cache, is used
-// first. Memory is never returned to the system.
+// first. Memory is returned to the system only when sizes vary so much that idle buffers become
+// larger than tensors ever were; see Collect.
 //
 // A freed tensor has no buffer. So engines detect its use, and Free detects a second
 // Free, unless the handle has been recycled. In debug mode (SPECMATCH_DEBUG=1) handles
@@ -43,12 +44,22 @@ type Arena struct {
 	// Poison fills a whole buffer with NaN. It may be nil; it is called in
 	// debug mode only.
 	Poison func(b tensor.Buffer)
+	// Collect, if set, is called when the arena has forgotten all its idle buffers, which Go
+	// collects. It forgets them before it makes one while they are larger than all tensors
+	// together ever were, and than 2 GiB: batches of a dense graph differ by that much.
+	Collect func()
 
 	free  [64]stack
 	inUse int64
+	held  int64 // bytes of the buffers of tensors
+	most  int64 // of held so far
+	idle  int64 // bytes of free buffers
 	debug bool
 	ready bool
 }
+
+// mostIdle is what an arena may keep idle in any case.
+const mostIdle = 2 << 30
 
 // stack holds the free tensors of one size class.
 type stack []freed
@@ -68,13 +79,19 @@ func (a *Arena) Alloc(rows, cols int) *tensor.Tensor {
 		a.ready = true
 	}
 	class := sizeClass(rows * cols)
+	size := int64(classSize(class)) * int64(a.ElementBytes)
 	var e freed
 	if s := a.free[class]; len(s) > 0 {
+		a.idle -= size
 		top := &s[len(s)-1]
 		e = *top
 		*top = freed{}
 		a.free[class] = s[:len(s)-1]
 	} else {
+		if a.Collect != nil && a.idle > max(a.most, mostIdle) {
+			a.Drain(func(tensor.Buffer) {})
+			a.Collect()
+		}
 		b, err := a.Make(classSize(class))
 		if err != nil {
 			panic(&Error{
@@ -94,6 +111,8 @@ func (a *Arena) Alloc(rows, cols int) *tensor.Tensor {
 	}
 	*t = tensor.Tensor{Rows: rows, Cols: cols, Buf: e.buffer}
 	a.inUse += int64(t.Len()) * int64(a.ElementBytes)
+	a.held += size
+	a.most = max(a.most, a.held)
 	return t
 }
 
@@ -114,6 +133,9 @@ func (a *Arena) Free(t *tensor.Tensor) {
 	a.inUse -= int64(t.Len()) * int64(a.ElementBytes)
 	t.Buf = nil
 	class := sizeClass(t.Len())
+	size := int64(classSize(class)) * int64(a.ElementBytes)
+	a.held -= size
+	a.idle += size
 	if a.debug {
 		e.handle = nil
 		if a.Poison != nil {
@@ -137,6 +159,7 @@ func (a *Arena) Drain(release func(b tensor.Buffer)) {
 		}
 		a.free[class] = nil
 	}
+	a.idle = 0
 }
 
 // minClassBits gives the smallest class 16 elements: one cache line of float32.

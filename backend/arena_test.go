@@ -166,3 +166,40 @@ func TestDebug(t *testing.T) {
 		}
 	}
 }
+
+// TestArenaForgets: idle buffers of other sizes do not pile up, and buffers in use are never forgotten. The buffers
+// are of no memory, whatever their size.
+func TestArenaForgets(t *testing.T) {
+	const gigabyte = 1 << 28 // elements
+	a, made, _ := newArena(false)
+	a.Make = func(int) (tensor.Buffer, error) {
+		*made++
+		return new(memory), nil
+	}
+	collected := 0
+	a.Collect = func() { collected++ }
+	one := func(n int) {
+		kept := a.Alloc(gigabyte, 1)
+		x := a.Alloc(n, 1)
+		a.Free(x)
+		a.Free(kept)
+	}
+	for range 3 { // as large as 2 GiB, which may stay idle
+		one(gigabyte)
+	}
+	if *made != 2 || collected > 0 {
+		t.Fatalf("%d buffers made for 2, %d times forgotten", *made, collected)
+	}
+	one(2 * gigabyte) // 3 GiB in use, 4 GiB made
+	if *made != 3 || collected > 0 {
+		t.Fatalf("%d buffers made for 3, %d times forgotten", *made, collected)
+	}
+	kept := a.Alloc(gigabyte/2, 1) // 4 GiB idle, and the most in use was 3
+	if collected != 1 || a.idle != 0 {
+		t.Errorf("%d times forgotten, %d bytes stay idle", collected, a.idle)
+	}
+	one(gigabyte)
+	if *made != 6 || collected != 1 || kept.Buf == nil {
+		t.Errorf("%d buffers made for 6, %d times forgotten", *made, collected)
+	}
+}

@@ -171,6 +171,7 @@ func open[T float](p tensor.Precision, k kernels[T], o options) *engine[T] {
 		Poison: func(b tensor.Buffer) {
 			fill(b.(*buffer[T]).data, T(math.NaN()))
 		},
+		Collect: runtime.GC,
 	}
 	runtime.AddCleanup(e, func(p *pool) { p.close() }, e.pool)
 	return e
