@@ -16,7 +16,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch/model"
 )
 
-// Explanation says what each node of a record contributes to its predictions; see [model.Contributions].
+// Explanation says what each node of a record contributes to its predictions; see [Explainer.Explain].
 // It is a line of JSON. The keys of its maps are the columns of the predictions.
 type Explanation struct {
 	ID     string `json:"id"`
@@ -26,10 +26,11 @@ type Explanation struct {
 	Nodes map[string][]float64 `json:"nodes"`
 	// Fragments are those of [Explainer.ByFragments].
 	Fragments []Fragment `json:"fragments,omitempty"`
-	// prediction = mean + Σ nodes + rest. Models of earlier versions have no mean.
+	// Scale names the scale of all values of a column; see [model.Head.Additive].
+	Scale map[string]string `json:"scale"`
+	// prediction = mean + Σ nodes. Models of earlier versions have no mean.
 	Prediction map[string]float64 `json:"prediction"`
 	Mean       map[string]float64 `json:"mean,omitempty"`
-	Rest       map[string]float64 `json:"rest,omitempty"`
 }
 
 // Fragment is a piece of a molecule that is removed as a whole.
@@ -70,64 +71,103 @@ func NewExplainer(models ...*model.Trained) (*Explainer, error) {
 	if reads.Vector != nil {
 		e.vectors = reads.Vector()
 	}
+	shared := new(model.Shared)
 	for _, m := range models {
-		e.models = append(e.models, withCache(m, len(models)))
+		e.models = append(e.models, withCache(m, len(models)).Sharing(shared))
 	}
 	return e, err
 }
 
-// Explain explains the predictions for a graph. If it is of a molecule, mol, atoms are removed from the
-// molecule, so that the features of the rest are its own. Otherwise mol is nil.
+// Explain explains the predictions for a graph by its nodes. If it is of a molecule, mol, atoms are removed from
+// the molecule, so that the features of what is left are its own. Otherwise mol is nil.
 //
-// An atom with neighbours that have no other neighbour, such as the carbon of CF3, is removed twice: from
-// the molecule, and from what is left without these neighbours. The mean of both drops keeps a model's
-// opinion of small molecules such as HF from counting as the atom's.
+// The atoms of a group such as a carbonyl or a nitrile leave together, and have equal contributions. Removing its
+// outer atom alone would turn it into another group.
 func (e *Explainer) Explain(
 	ctx context.Context, g *graph.Graph, mol *molecule.Molecule,
 ) (model.Contributions, error) {
-	removals := model.WithoutNodes(g)
-	for v := range removals {
-		if mol == nil {
-			break
-		}
-		if part := e.without(mol, v); part != nil {
-			removals[v][0].After = part
-		}
-		leaves := leavesOf(g, v)
-		if len(leaves) == 0 {
-			continue
-		}
-		before := e.without(mol, leaves...)
-		after := e.without(mol, append(leaves, v)...)
-		if before != nil && after != nil {
-			removals[v] = append(removals[v], model.Removal{Before: before, After: after})
+	if mol == nil {
+		return model.Explain(ctx, e.models, g, model.NodesOf(g))
+	}
+	parts := e.partsOf(mol, unitsOf(mol))
+	parts.Groups = make([]int, len(parts.Nodes))
+	for fragment, atoms := range mol.Fragments() {
+		for k, unit := range parts.Nodes {
+			if slices.Contains(atoms, unit[0]) {
+				parts.Groups[k] = fragment
+			}
 		}
 	}
-	return e.explain(ctx, g, removals)
+	c, err := model.Explain(ctx, e.models, g, parts)
+	c.Parts = shares(c.Parts, parts.Nodes, len(mol.Atoms))
+	return c, err
 }
 
-// explainFragments explains the predictions for the graph of a molecule by its fragments: the rows of
-// Contributions.Nodes are theirs. A molecule of one fragment has no contributions but the rest.
-func (e *Explainer) explainFragments(
-	ctx context.Context, g *graph.Graph, mol *molecule.Molecule, fragments [][]int,
-) (model.Contributions, error) {
-	removals := make([][]model.Removal, len(fragments))
-	for k, atoms := range fragments {
-		if after := e.without(mol, atoms...); after != nil {
-			removals[k] = []model.Removal{{After: after}}
+// unitsOf returns the atoms of a molecule, each with its neighbours that are joined to it alone, by a double or
+// triple bond.
+func unitsOf(mol *molecule.Molecule) (units [][]int) {
+	centre := make([]int, len(mol.Atoms))
+	for i := range centre {
+		centre[i] = i
+	}
+	for _, b := range mol.Bonds {
+		switch {
+		case b.Type != molecule.Double && b.Type != molecule.Triple:
+		case mol.Atoms[b.End].Degree == 1:
+			centre[b.End] = int(b.Begin)
+		case mol.Atoms[b.Begin].Degree == 1:
+			centre[b.Begin] = int(b.End)
 		}
 	}
-	return e.explain(ctx, g, removals)
+	place := map[int]int{}
+	for i, c := range centre {
+		k, ok := place[c]
+		if !ok {
+			k = len(units)
+			place[c] = k
+			units = append(units, nil)
+		}
+		units[k] = append(units[k], i)
+	}
+	return units
 }
 
-// explain is [model.Explain], after the vectors of what is left are complete.
-func (e *Explainer) explain(
-	ctx context.Context, g *graph.Graph, removals [][]model.Removal,
-) (model.Contributions, error) {
+// shares gives each node an equal share of the contributions of its part: [nodes×outputs] from [parts×outputs].
+func shares(contributions []float64, parts [][]int, nodes int) []float64 {
+	outputs := len(contributions) / max(1, len(parts))
+	values := make([]float64, nodes*outputs)
+	for k, part := range parts {
+		for _, v := range part {
+			for output := range outputs {
+				whole := contributions[k*outputs+output]
+				values[v*outputs+output] = whole / float64(len(part))
+			}
+		}
+	}
+	return values
+}
+
+// partsOf returns groups of the atoms of a molecule as its parts.
+func (e *Explainer) partsOf(mol *molecule.Molecule, atoms [][]int) model.Parts {
+	parts := model.Parts{Nodes: atoms}
+	parts.Without = func(atoms []int) *graph.Graph {
+		piece, err := e.parser.Without(mol, atoms...)
+		if err != nil {
+			return nil
+		}
+		g, err := piece.GraphOf(e.categories)
+		if err != nil {
+			return nil
+		}
+		if e.vectors != nil {
+			g.Globals = e.vectors.Vector(piece)
+		}
+		return g
+	}
 	if e.vectors != nil {
-		e.vectors.Complete()
+		parts.Complete = e.vectors.Complete
 	}
-	return model.Explain(ctx, e.models, g, removals)
+	return parts
 }
 
 // smiles returns the SMILES of some atoms of a molecule, "" if perception refuses them.
@@ -146,32 +186,6 @@ func (e *Explainer) smiles(mol *molecule.Molecule, atoms []int) string {
 		return ""
 	}
 	return e.writer.CanonicalSMILES(part)
-}
-
-// leavesOf returns the neighbours of a node that have no other neighbour.
-func leavesOf(g *graph.Graph, v int) (leaves []int) {
-	for _, j := range g.Neighbors(v) {
-		if len(g.Neighbors(int(j))) == 1 {
-			leaves = append(leaves, int(j))
-		}
-	}
-	return leaves
-}
-
-// without returns the graph of a molecule without some atoms, or nil if perception refuses the rest.
-func (e *Explainer) without(mol *molecule.Molecule, atoms ...int) *graph.Graph {
-	part, err := e.parser.Without(mol, atoms...)
-	if err != nil {
-		return nil
-	}
-	g, err := part.GraphOf(e.categories)
-	if err != nil {
-		return nil
-	}
-	if e.vectors != nil {
-		g.Globals = e.vectors.Vector(part)
-	}
-	return g
 }
 
 // Explain writes an [Explanation] as a line for each record that [Job.EachExplanation] gives.
@@ -237,14 +251,14 @@ func (e *Explainer) record(ctx context.Context, r *records.Record) (*Explanation
 	var err error
 	if e.ByFragments && r.Molecule != nil {
 		fragments = r.Molecule.Fragments()
-		c, err = e.explainFragments(ctx, r.Graph, r.Molecule, fragments)
+		c, err = model.Explain(ctx, e.models, r.Graph, e.partsOf(r.Molecule, fragments))
 	} else {
 		c, err = e.Explain(ctx, r.Graph, r.Molecule)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if nonFinite(c.Nodes) >= 0 || nonFinite(c.Prediction) >= 0 { // the predictions are not finite, either
+	if nonFinite(c.Parts) >= 0 || nonFinite(c.Prediction) >= 0 { // the predictions are not finite, either
 		return nil, nil
 	}
 	columns := e.models[0].Card.Head.Columns()
@@ -252,32 +266,26 @@ func (e *Explainer) record(ctx context.Context, r *records.Record) (*Explanation
 		ID:         r.ID,
 		SMILES:     r.SMILES,
 		Nodes:      map[string][]float64{},
+		Scale:      map[string]string{},
 		Prediction: named(columns, c.Prediction),
 		Mean:       named(columns, c.Mean),
-		Rest:       named(columns, c.Rest),
 	}
-	if fragments == nil {
-		for i, v := range c.Nodes {
-			name := columns[i%len(columns)]
-			line.Nodes[name] = append(line.Nodes[name], float64(float32(v)))
+	nodes := c.Parts
+	if fragments != nil {
+		nodes = shares(c.Parts, fragments, r.Graph.Nodes())
+	}
+	for k, name := range columns {
+		line.Scale[name] = e.models[0].Card.Head.Additive(k)
+		for v := range r.Graph.Nodes() {
+			line.Nodes[name] = append(line.Nodes[name], float64(float32(nodes[v*len(columns)+k])))
 		}
-		return line, nil
-	}
-	for _, name := range columns {
-		line.Nodes[name] = make([]float64, r.Graph.Nodes())
 	}
 	for k, atoms := range fragments {
-		values := named(columns, c.Nodes[k*len(columns):(k+1)*len(columns)])
 		line.Fragments = append(line.Fragments, Fragment{
 			Atoms:        atoms,
 			SMILES:       e.smiles(r.Molecule, atoms),
-			Contribution: values,
+			Contribution: named(columns, c.Parts[k*len(columns):(k+1)*len(columns)]),
 		})
-		for name, v := range values {
-			for _, i := range atoms {
-				line.Nodes[name][i] = float64(float32(v / float64(len(atoms))))
-			}
-		}
 	}
 	return line, nil
 }

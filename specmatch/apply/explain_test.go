@@ -187,7 +187,7 @@ func TestExplainFeatures(t *testing.T) {
 		for v, a := range mol.Atoms {
 			if a.Z == 9 {
 				n++
-				sum += c.Nodes[v]
+				sum += c.Parts[v]
 			}
 		}
 	}
@@ -229,7 +229,7 @@ func checkFragments(t *testing.T, e *apply.Explainer, m *model.Trained, x *finet
 	job := apply.Job{Path: "m.csv", Records: reads.Options(records.Options{ID: "name", Input: strings.NewReader(text.String())}), Model: predictor}
 	n, total := 0.0, 0.0
 	err = job.EachExplanation(t.Context(), func(r *records.Record, x *apply.Explanation) error {
-		sum := x.Mean["y"] + x.Rest["y"]
+		sum := x.Mean["y"]
 		atoms := 0
 		for _, f := range x.Fragments {
 			sum += f.Contribution["y"]
@@ -243,7 +243,7 @@ func checkFragments(t *testing.T, e *apply.Explainer, m *model.Trained, x *finet
 				total += f.Contribution["y"] / float64(fluorines)
 			}
 		}
-		nodes := x.Mean["y"] + x.Rest["y"]
+		nodes := x.Mean["y"]
 		for _, v := range x.Nodes["y"] {
 			nodes += v
 		}

@@ -181,8 +181,9 @@ func Predictor(models ...*model.Trained) (Model, error) {
 			columns = append(columns, name+"_std")
 		}
 		var e ensemble
+		shared := new(model.Shared)
 		for _, m := range models {
-			e = append(e, withCache(m, len(models)))
+			e = append(e, withCache(m, len(models)).Sharing(shared))
 		}
 		rows = e.predict
 	}

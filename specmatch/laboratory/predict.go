@@ -388,10 +388,10 @@ type look struct {
 // explain returns a drawing of a molecule with what each atom contributes to a prediction.
 func (s *Session) explain(q look, _ []byte) (any, error) {
 	var answer struct {
-		SVG        string             `json:"svg"`
-		Prediction float64            `json:"prediction"`
-		Mean       map[string]float64 `json:"mean"`
-		Atoms      []float64          `json:"atoms"`
+		SVG        string    `json:"svg"`
+		Prediction float64   `json:"prediction"`
+		Mean       *float64  `json:"mean,omitempty"` // of the training set
+		Atoms      []float64 `json:"atoms"`
 	}
 	if q.Column == "" {
 		m, err := new(molecule.Parser).Parse(q.SMILES)
@@ -412,14 +412,19 @@ func (s *Session) explain(q look, _ []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	head := models[0].Card.Head
+	output := slices.Index(head.Columns(), q.Column)
 	single := source{Format: records.SMI}
 	job := apply.Job{Path: "molecule", Records: single.options(q.SMILES), Model: rows}
 	found := false
 	err = job.EachExplanation(context.Background(), func(r *records.Record, x *apply.Explanation) error {
 		found = true
 		answer.Atoms = x.Nodes[q.Column]
-		answer.Prediction = x.Prediction[q.Column]
-		answer.Mean = x.Mean
+		answer.Prediction = head.Predicted(output, x.Prediction[q.Column])
+		if place, ok := x.Mean[q.Column]; ok {
+			mean := head.Predicted(output, place)
+			answer.Mean = &mean
+		}
 		var weights []float64
 		if len(answer.Atoms) == len(r.Molecule.Atoms) {
 			weights = answer.Atoms

@@ -212,11 +212,18 @@ func (x *Beside) standardise(z []float64, graphs []*graph.Graph, logs []sparseLo
 // Forward returns the input of the head [n×width] for n graphs with embeddings h [n×Width], and z
 // [n×Size]. A nil Beside returns the embeddings alone.
 func (x *Beside) Forward(h *autodiff.Var, graphs []*graph.Graph, mode nn.Mode) (input, z *autodiff.Var) {
-	if x == nil {
-		return h, nil
+	if x != nil {
+		z = x.numbers(h.Tape(), graphs)
 	}
-	z = x.numbers(h.Tape(), graphs)
-	return autodiff.ConcatCols(h, x.Dropout.Forward(x.Hidden.ForwardReLU(z), mode)), z
+	return x.input(h, z, mode), z
+}
+
+// input returns the input of the head for embeddings h and z.
+func (x *Beside) input(h, z *autodiff.Var, mode nn.Mode) *autodiff.Var {
+	if x == nil {
+		return h
+	}
+	return autodiff.ConcatCols(h, x.Dropout.Forward(x.Hidden.ForwardReLU(z), mode))
 }
 
 // numbers returns z [n×Size] of n graphs on a tape.

@@ -163,7 +163,7 @@ func TestMix(t *testing.T) {
 			t.Errorf("%s: predictions of the file %v, want %v", kind, y, mixed)
 		}
 		why, err := m.Explain(t.Context(), g)
-		if err != nil || len(why.Nodes) != 6 || kind == model.Regression && slices.Max(why.Nodes) == 0 {
+		if err != nil || len(why.Parts) != 6 || kind == model.Regression && slices.Max(why.Parts) == 0 {
 			t.Errorf("%s: %v, %v", kind, why, err)
 		}
 	}

@@ -12,99 +12,145 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 )
 
-// Contributions say what the nodes of a graph contribute to the predictions of models. All values are
-// scores: numbers in the unit of the targets, log-odds of binary tasks, or logarithms of the probabilities
-// of classes. For each output,
+// scoredTogether bounds a batch of graphs, which have megabytes of features.
+const scoredTogether = 64
+
+// Contributions say what the parts of a graph contribute to the predictions of models. All values are on the
+// scale of [Head.Additive]. For each output,
 //
-//	Prediction = Mean + Σ Nodes + Rest
+//	Prediction = Mean + Σ Parts
 type Contributions struct {
 	Prediction []float64 // [Outputs]
-	// Mean is the prediction that ignores the graph; nil for models of earlier versions. See [Head.Ignorant].
+	// Mean is the prediction that ignores the graph. It is nil for models of earlier versions, whose
+	// contributions do not add up. See [Head.Ignorant].
 	Mean []float64
-	// Nodes has by how much the prediction falls when a node is removed, [nodes×Outputs], or whatever else
-	// the removals are of. A positive value says that the node raises the prediction.
-	Nodes []float64
-	// Rest is what the nodes do not explain one by one: what the graph without any node would differ from
-	// the mean, and what nodes do together, such as two that can stand in for each other. Nil without Mean.
-	Rest []float64
+	// Parts is [parts×Outputs]. A positive value says that the part raises the prediction.
+	Parts []float64
 }
 
-// Removal is a graph before and after a node is removed. Before is nil for the whole graph.
-type Removal struct{ Before, After *graph.Graph }
-
-// Explain explains the mean prediction of models that predict the same things, by occlusion: a node, or a group of
-// nodes, contributes the mean of the drops of its removals, 0 without one. They are those of [WithoutNodes] or, for
-// molecules, molecules without the atom, with their own features (Sheridan, J. Chem. Inf. Model. 59 (2019)
-// 1324).
+// Explain explains the mean prediction of models that predict the same things. A part contributes by how much it
+// changes the prediction when it joins others: the mean over random orders in which the graph grows along its edges
+// (see [Parts]). How the prediction for the first part of an order differs from Mean is no part's own doing. All
+// parts share it, so that contributions add up.
 //
-// Integrated gradients, which Sanchez-Lengeling et al. (NeurIPS 2020) prefer for networks of graphs, need a
-// graph without information to integrate from, and one-hot features of atoms have none. Occlusion asks the
-// models about graphs only, and suits any encoder and features.
-func Explain(
-	ctx context.Context, models []*Trained, whole *graph.Graph, removals [][]Removal,
-) (c Contributions, err error) {
-	graphs := []*graph.Graph{whole}
-	for _, r := range slices.Concat(removals...) {
-		if r.Before != nil {
-			graphs = append(graphs, r.Before)
-		}
-		graphs = append(graphs, r.After)
+// These are Shapley values of connected pieces (Myerson, Math. Oper. Res. 2 (1977) 225) and of groups (Owen, 1977),
+// by samples (Castro et al., Comput. Oper. Res. 36 (2009) 1726). Removing single nodes from the whole graph is
+// cheaper. But each atom of a ring then counts for the ring: the sum is several times the difference from Mean.
+func Explain(ctx context.Context, models []*Trained, whole *graph.Graph, parts Parts) (c Contributions, err error) {
+	graphs, steps := parts.steps(whole)
+	if parts.Complete != nil {
+		parts.Complete()
 	}
-	scores, err := MeanScores(ctx, models, graphs)
+	scores, err := meanScores(ctx, models, graphs)
 	if err != nil {
 		return c, err
 	}
 	h := *models[0].Card.Head
-	next := func() []float64 { // the scores of the next graph
-		row := scores[:h.Outputs:h.Outputs]
-		scores = scores[h.Outputs:]
-		return row
+	h.toScale(scores)
+	row := func(place int) []float64 {
+		start := place * h.Outputs
+		return scores[start : start+h.Outputs]
 	}
-	c.Prediction = next()
-	c.Nodes = make([]float64, len(removals)*h.Outputs)
-	for v, ofNode := range removals {
-		row := c.Nodes[v*h.Outputs : (v+1)*h.Outputs]
-		for _, r := range ofNode {
-			before := c.Prediction
-			if r.Before != nil {
-				before = next()
-			}
-			for k, after := range next() {
-				row[k] += (before[k] - after) / float64(len(ofNode))
+	c.Prediction = slices.Clone(row(0))
+	c.Parts = make([]float64, len(parts.Nodes)*h.Outputs)
+	joined := make([]float64, len(parts.Nodes)) // how often
+	for _, s := range steps {
+		before := row(s.before)
+		after := row(s.after)
+		for _, part := range s.parts {
+			joined[part]++
+			for k := range h.Outputs {
+				change := after[k] - before[k]
+				c.Parts[part*h.Outputs+k] += change / float64(len(s.parts))
 			}
 		}
 	}
+	for i := range c.Parts {
+		c.Parts[i] /= max(1, joined[i/h.Outputs])
+	}
 	c.Mean = meanIgnorant(models)
-	if c.Mean == nil {
-		return c, nil
+	if c.Mean != nil {
+		h.toScale(c.Mean)
+		c.share(h.Outputs)
 	}
-	c.Rest = make([]float64, h.Outputs)
-	floats.SubTo(c.Rest, c.Prediction, c.Mean)
-	for i, v := range c.Nodes {
-		c.Rest[i%h.Outputs] -= v
-	}
+	parts.equalise(whole, c.Parts, h.Outputs)
 	return c, nil
 }
 
-// MeanScores returns the scores of the mean prediction of some models, [n×Outputs]; see [Contributions].
-func MeanScores(ctx context.Context, models []*Trained, graphs []*graph.Graph) (scores []float64, err error) {
-	defer backend.Recover(&err)
-	var members [][]float64
-	for _, m := range models {
-		if m.Head == nil {
-			return nil, errors.New("specmatch: the model is an encoder without a head: it predicts nothing to explain")
-		}
-		embeddings, err := m.Embed(ctx, graphs)
-		if err != nil {
-			return nil, err
-		}
-		scores, err := m.scores(embeddings, graphs)
-		if err != nil {
-			return nil, err
-		}
-		members = append(members, scores)
+// share adds what is left of the difference from Mean to all parts.
+func (c *Contributions) share(outputs int) {
+	difference := slices.Clone(c.Prediction)
+	floats.Sub(difference, c.Mean)
+	for i, v := range c.Parts {
+		difference[i%outputs] -= v
 	}
-	return models[0].Card.Head.meanScores(members), nil
+	for i := range c.Parts {
+		c.Parts[i] += difference[i%outputs] * float64(outputs) / float64(len(c.Parts))
+	}
+}
+
+// Additive names the scale on which contributions to an output add up. "" is the unit of the target, and "ln" are
+// natural logarithms of a positive target or of the probability of a class. "log-odds" are those of a binary task,
+// or of the place of a target in its range. Models are linear there, so that a drop means the same at any height.
+func (h Head) Additive(output int) string {
+	switch {
+	case h.Kind == Binary:
+		return "log-odds"
+	case h.Kind == Classes || h.Scale(output).Log:
+		return "ln"
+	case h.Scale(output).bounded():
+		return "log-odds"
+	}
+	return ""
+}
+
+// toScale converts scores [n×Outputs], which are in the units of the targets, to the scale of [Head.Additive].
+// Those of classes are there already.
+func (h Head) toScale(scores []float64) {
+	if h.Kind != Regression {
+		return
+	}
+	for i, y := range scores {
+		scores[i] = h.Scale(i % h.Outputs).Of(y)
+	}
+}
+
+// Predicted returns the prediction at a place on the scale of [Head.Additive]: a number in the unit of the target,
+// or a probability.
+func (h Head) Predicted(output int, place float64) float64 {
+	switch h.Kind {
+	case Binary:
+		return math.Exp(logSigmoid(place))
+	case Classes:
+		return math.Exp(place)
+	}
+	return h.Scale(output).Value(place)
+}
+
+// meanScores returns the scores of the mean prediction of some models, [n×Outputs]: numbers in the units of the
+// targets, log-odds of binary tasks, or logarithms of the probabilities of classes.
+func meanScores(ctx context.Context, models []*Trained, graphs []*graph.Graph) (scores []float64, err error) {
+	defer backend.Recover(&err)
+	for batch := range slices.Chunk(graphs, scoredTogether) {
+		var members [][]float64
+		for _, m := range models {
+			if m.Head == nil {
+				return nil, errors.New(
+					"specmatch: the model is an encoder without a head: it predicts nothing to explain")
+			}
+			embeddings, err := m.Embed(ctx, batch)
+			if err != nil {
+				return nil, err
+			}
+			ofModel, err := m.scores(embeddings, batch)
+			if err != nil {
+				return nil, err
+			}
+			members = append(members, ofModel)
+		}
+		scores = append(scores, models[0].Card.Head.meanScores(members)...)
+	}
+	return scores, nil
 }
 
 // meanScores returns the scores of the mean of predictions, from the scores of each.
@@ -172,59 +218,7 @@ func meanIgnorant(models []*Trained) []float64 {
 	return models[0].Card.Head.meanScores(members)
 }
 
-// Explain explains the predictions for a graph by [WithoutNodes].
+// Explain explains the predictions for a graph by its nodes.
 func (m *Trained) Explain(ctx context.Context, g *graph.Graph) (Contributions, error) {
-	return Explain(ctx, []*Trained{m}, g, WithoutNodes(g))
-}
-
-// WithoutNodes returns the removals of each node from a graph: one, or none from a graph of one node. Other nodes
-// keep their features, and the graph its global numbers.
-func WithoutNodes(g *graph.Graph) [][]Removal {
-	removals := make([][]Removal, g.Nodes())
-	if len(removals) < 2 {
-		return removals
-	}
-	for v := range removals {
-		removals[v] = []Removal{{After: withoutNode(g, int32(v))}}
-	}
-	return removals
-}
-
-// withoutNode returns the graph without node v and its edges.
-func withoutNode(g *graph.Graph, v int32) *graph.Graph {
-	out := &graph.Graph{
-		Ptr:      []int32{0},
-		Directed: g.Directed,
-		Globals:  g.Globals,
-		X:        graph.Features{Width: g.X.Width},
-		Class:    g.Class,
-	}
-	for i := range int32(g.Nodes()) {
-		if i == v {
-			continue
-		}
-		for k := g.Ptr[i]; k < g.Ptr[i+1]; k++ {
-			j := g.Adj[k]
-			if j == v {
-				continue
-			}
-			if j > v {
-				j--
-			}
-			out.Adj = append(out.Adj, j)
-			if g.EdgeLabel != nil {
-				out.EdgeLabel = append(out.EdgeLabel, g.EdgeLabel[k])
-			}
-		}
-		out.Ptr = append(out.Ptr, int32(len(out.Adj)))
-		if g.X.Category != nil {
-			out.X.Category = append(out.X.Category, g.X.Category[i])
-		} else {
-			out.X.Dense = append(out.X.Dense, g.X.Dense[int(i)*g.X.Width:int(i+1)*g.X.Width]...)
-		}
-	}
-	if g.EdgeLabel != nil && out.EdgeLabel == nil {
-		out.EdgeLabel = []int32{}
-	}
-	return out
+	return Explain(ctx, []*Trained{m}, g, NodesOf(g))
 }

@@ -208,7 +208,7 @@ func (m *Trained) outputs(
 	shares := m.linearShares()
 	silent := m.ignoresEmbeddings()
 	var logs []sparseLogs
-	if silent {
+	if m.Beside != nil {
 		logs = m.Shared.logsOf(graphs)
 	}
 	width := m.Width()
@@ -220,16 +220,17 @@ func (m *Trained) outputs(
 		hi := min(lo+headGraphs, len(graphs))
 		part := graphs[lo:hi]
 		var s, z *autodiff.Var
-		if silent {
-			s = t.Matrix(len(part), outputs, make([]float64, len(part)*outputs))
+		if m.Beside != nil {
 			size := m.Card.Beside.Size
 			numbers := m.Shared.buffer(len(part) * size)
 			m.Beside.standardise(numbers, part, logs[min(lo, len(logs)):])
 			z = t.Matrix(len(part), size, numbers)
+		}
+		if silent {
+			s = t.Matrix(len(part), outputs, make([]float64, len(part)*outputs))
 		} else {
-			var h *autodiff.Var
-			h, z = m.Beside.Forward(t.Matrix(len(part), width, embeddings[lo*width:hi*width]), part, nn.Eval)
-			s = m.Head.Forward(h)
+			h := t.Matrix(len(part), width, embeddings[lo*width:hi*width])
+			s = m.Head.Forward(m.Beside.input(h, z, nn.Eval))
 		}
 		if !areAll(shares, 0) {
 			mixed := m.Card.Head.Mix(shares, s.Data(), m.Beside.Linear.Forward(z).Data())

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"maps"
 	"slices"
 
 	"github.com/specmatch/specmatch/gnn/dataset/records"
@@ -89,35 +88,38 @@ func writeExplained(
 	ctx context.Context,
 	w io.Writer,
 	job *apply.Job,
+	head *model.Head,
 	explainers []*apply.Explainer,
 	interval func(column string, value float64) (string, error),
 ) error {
+	columns := head.Columns()
 	if err := explainedPage.ExecuteTemplate(w, "begin", template.CSS(plot.InlineStyle())); err != nil {
 		return err
 	}
 	count := 0
 	note := ""
 	err := job.EachExplanation(ctx, func(r *records.Record, x *apply.Explanation) error {
-		for _, column := range slices.Sorted(maps.Keys(x.Nodes)) {
+		for output, column := range columns {
 			if count == mostExplained {
 				note = fmt.Sprintf("These are the first %d predictions. A file that ends in .jsonl has all.", count)
 				return errFull
 			}
 			count++
+			value := head.Predicted(output, x.Prediction[column])
 			figure := explained{
 				SVG:    template.HTML(drawExplained(r, x, column)),
 				ID:     x.ID,
 				Column: column,
-				Value:  fmt.Sprintf("%.4g", x.Prediction[column]),
+				Value:  fmt.Sprintf("%.4g", value),
 				SMILES: x.SMILES,
 			}
-			text, err := interval(column, x.Prediction[column])
+			text, err := interval(column, value)
 			if err != nil {
 				return err
 			}
 			figure.Value += text
 			if mean, ok := x.Mean[column]; ok {
-				figure.Value += fmt.Sprintf(" (mean of the training records %.4g)", mean)
+				figure.Value += fmt.Sprintf(" (mean of the training records %.4g)", head.Predicted(output, mean))
 			}
 			if err := explainedPage.ExecuteTemplate(w, "figure", figure); err != nil {
 				return err

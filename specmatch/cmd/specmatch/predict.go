@@ -60,10 +60,10 @@ func (x *prediction) registerModel(f *cli.FlagSet) {
 		"`probability`, such as 0.9, of the prediction intervals (NAME_low, NAME_high) or, for classes,\n"+
 			"prediction sets (NAME_in) to add; 0 adds none")
 	cli.Var(f, &x.Explain, "explain", setting.Text,
-		"JSON Lines `file` for the contribution of each node or atom to each prediction: the drop\n"+
-			"when it is removed, with features of the rest; a name that ends in .html makes a page of drawings")
+		"JSON Lines `file` for the contribution of each node or atom to each prediction: what it adds\n"+
+			"as the molecule grows by it (they add up); a name that ends in .html makes a page of drawings")
 	cli.Var(f, &x.By, "explain-by", setting.OneOf(byAtoms, byFragments),
-		"`parts` that -explain removes: atoms (and nodes of graphs), or the fragments of a molecule: its ring\n"+
+		"`parts` that -explain tells apart: atoms (and nodes of graphs), or the fragments of a molecule: its ring\n"+
 			"systems, and the groups and chains between and beside them")
 	cli.Var(f, &x.Domain, "domain", setting.Text,
 		"table `file` (CSV) for how far each molecule is from the training molecules: whether it is outside of the\n"+
@@ -275,7 +275,7 @@ func (x *prediction) explain(ctx context.Context, copies [][]*model.Trained, row
 	job := apply.Job{Path: x.In, Records: options, Model: rows}
 	return files.Write(x.Explain, func(w io.Writer) error {
 		if filepath.Ext(x.Explain) == ".html" {
-			return writeExplained(ctx, w, &job, explainers, intervals(x.Level, copies[0]))
+			return writeExplained(ctx, w, &job, copies[0][0].Card.Head, explainers, intervals(x.Level, copies[0]))
 		}
 		return job.Explain(ctx, w, explainers...)
 	})

@@ -62,7 +62,7 @@ func (x *tuning) worst(
 				return nil, err
 			}
 			for v := range g.Nodes() {
-				c.Values = append(c.Values, float64(float32(contributions.Nodes[v*len(values)+output])))
+				c.Values = append(c.Values, float64(float32(contributions.Parts[v*len(values)+output])))
 			}
 			if mol == nil {
 				c.Edges = edgesOf(g)

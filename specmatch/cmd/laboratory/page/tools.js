@@ -65,9 +65,8 @@ const tools = {
       const answer = await pool.predictors[0].call("explain", { model, column, smiles: row.smiles });
       if (this.row !== row || $("#explained").value !== JSON.stringify([model, column])) return;
       $("#explanation").replaceChildren(drawing(answer.svg));
-      const mean = answer.mean?.[column];
       $("#explanation-text").textContent = `${row.id}: ${described.title}, ${described.unit || column} ${brief(value(row, data.models.find(m => m.name === model), described))}. ` +
-        `Vermillion atoms raise the prediction, blue ones lower it${mean === undefined ? "" : `, compared with the mean of the training molecules, ${described.kind === "binary" ? "in log-odds" : brief(mean)}`}.`;
+        `Vermillion atoms raise the prediction, blue ones lower it${answer.mean === undefined ? "" : `, compared with the mean of the training molecules, ${brief(answer.mean)}`}.`;
     } catch (e) {
       $("#explanation-text").textContent = e.message;
     }

@@ -312,7 +312,7 @@ class Predictor(parameters.Predictor, Base):
         return self._predicted(X, distance=True)[:, -1]
 
     def explain(self, X: Any) -> list[NDArray[np.float64] | None]:
-        """What each node or atom contributes to a prediction: by how much that falls when it is removed.
+        """What each node or atom adds to a prediction, in the unit of a number, or in log-odds or logarithms.
 
         Parameters
         ----------
