@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/specmatch/specmatch/gnn/dataset"
@@ -189,6 +190,29 @@ func (x *Examples) Outliers() (lines []string) {
 		}
 	}
 	return lines
+}
+
+// RepeatedIDs describes ids that several records have: rows of a table of predictions do not tell these apart. It
+// returns nothing if each record has one of its own. Records of several files may have the same number.
+func (x *Examples) RepeatedIDs() (lines []string) {
+	records := map[string][]int{}
+	for i, r := range x.Records {
+		records[r.ID] = append(records[r.ID], i)
+	}
+	isNamed := func(i int) bool { return x.Records[i].ID != strconv.Itoa(x.Records[i].Number) }
+	count := 0
+	first := len(x.Records) // of the records of the first such id
+	for _, group := range records {
+		if len(group) > 1 && slices.ContainsFunc(group, isNamed) {
+			count++
+			first = min(first, group[0])
+		}
+	}
+	if count == 0 {
+		return nil
+	}
+	id := x.Records[first].ID
+	return []string{fmt.Sprintf("%d ids are there more than once, such as %q (%s)", count, id, x.lines(records[id]))}
 }
 
 // replicates are the records of one molecule or graph with a label of a task each.

@@ -70,6 +70,26 @@ func TestOutliers(t *testing.T) {
 	}
 }
 
+// TestRepeatedIDs: an id of two records is named, but neither numbers nor ids of a record each.
+func TestRepeatedIDs(t *testing.T) {
+	text := "id,n,smiles,y\nb,1,CCO,0\na,2,CCN,1\na,3,CCC,1\nb,4,CCS,0\nc,3,CCF,1\na,6,CO,0\n"
+	for id, want := range map[string]string{
+		"id": `2 ids are there more than once, such as "b" (lines 2, 5)`,
+		"y":  `2 ids are there more than once, such as "0" (lines 2, 5, 7)`,
+		"n":  `1 ids are there more than once, such as "3" (lines 4, 6)`,
+		"":   "",
+	} {
+		o := records.Options{ID: id, Input: strings.NewReader(text)}
+		x, err := finetune.Read(t.Context(), "in.csv", finetune.Task{Targets: []string{"y"}}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(x.RepeatedIDs(), "; "); got != want {
+			t.Errorf("-id %q: %q, want %q", id, got, want)
+		}
+	}
+}
+
 // TestMapNumbers: atom map numbers make neither another molecule nor another scaffold.
 func TestMapNumbers(t *testing.T) {
 	text := "smiles,y,part\nCCO,0,valid\n[CH3:1][CH2:2][OH:3],0,test\nCCN,1,train\n[NH2:1][CH2:7][CH3:2],1,test\n"

@@ -129,6 +129,7 @@ func (x *tuning) checkSplits(stderr io.Writer) error {
 	}
 	x.notes = append(x.notes, x.examples.Replicates()...)
 	x.notes = append(x.notes, x.examples.Outliers()...)
+	x.notes = append(x.notes, x.examples.RepeatedIDs()...)
 	for _, note := range x.notes {
 		fmt.Fprintf(stderr, "%s: %s\n", x.In, note)
 	}
