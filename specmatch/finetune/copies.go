@@ -199,7 +199,10 @@ func (x *Examples) RepeatedIDs() (lines []string) {
 	for i, r := range x.Records {
 		records[r.ID] = append(records[r.ID], i)
 	}
-	isNamed := func(i int) bool { return x.Records[i].ID != strconv.Itoa(x.Records[i].Number) }
+	isNamed := func(i int) bool {
+		r := x.Records[i]
+		return r.ID != strconv.Itoa(r.Number)
+	}
 	count := 0
 	first := len(x.Records) // of the records of the first such id
 	for _, group := range records {
@@ -212,7 +215,11 @@ func (x *Examples) RepeatedIDs() (lines []string) {
 		return nil
 	}
 	id := x.Records[first].ID
-	return []string{fmt.Sprintf("%d ids are there more than once, such as %q (%s)", count, id, x.lines(records[id]))}
+	line := fmt.Sprintf(
+		"%d ids are there more than once, such as %q (%s)",
+		count, id, x.lines(records[id]),
+	)
+	return []string{line}
 }
 
 // replicates are the records of one molecule or graph with a label of a task each.

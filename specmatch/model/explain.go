@@ -136,7 +136,8 @@ func meanScores(ctx context.Context, models []*Trained, graphs []*graph.Graph) (
 		for _, m := range models {
 			if m.Head == nil {
 				return nil, errors.New(
-					"specmatch: the model is an encoder without a head: it predicts nothing to explain")
+					"specmatch: the model is an encoder without a head: it predicts nothing to explain",
+				)
 			}
 			embeddings, err := m.Embed(ctx, batch)
 			if err != nil {

@@ -158,3 +158,26 @@ func connected(g *graph.Graph) bool {
 	}
 	return len(reached) == g.Nodes()
 }
+
+// TestExplainSmallest: a graph without edges has contributions, and one without nodes none.
+func TestExplainSmallest(t *testing.T) {
+	m, _ := explained(t, heads[3])
+	for n := range 3 {
+		g := &graph.Graph{
+			Ptr:       make([]int32, n+1),
+			EdgeLabel: []int32{},
+			X:         graph.Features{Width: 360, Category: make([]int32, n)},
+		}
+		why, err := m.Explain(t.Context(), g)
+		if err != nil || len(why.Parts) != n {
+			t.Fatalf("%d nodes have the contributions %v, %v", n, why.Parts, err)
+		}
+		sum := 0.0
+		for _, v := range why.Parts {
+			sum += v
+		}
+		if difference := why.Prediction[0] - why.Mean[0]; n > 0 && math.Abs(sum-difference) > 1e-9 {
+			t.Errorf("the contributions of %d nodes add up to %v, want %v", n, sum, difference)
+		}
+	}
+}

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// mostOrders is the number of orders in which a graph grows. Twice as many bring the contributions of atoms to
-	// the logarithm of a partition coefficient hardly nearer to the true ones (a correlation of 0.67, not 0.66).
+	// mostOrders is the number of orders in which a graph grows. Twice as many take twice the time, and bring the
+	// correlation of the contributions of atoms to logP with the true ones from 0.74 to 0.75.
 	mostOrders = 8
 	// mostSteps bounds the steps of an order. In larger graphs, several parts join at once, and share what changes.
 	mostSteps = 128
@@ -50,6 +50,9 @@ type step struct {
 func (p Parts) steps(whole *graph.Graph) (graphs []*graph.Graph, steps []step) {
 	rng := rand.New(rand.NewPCG(uint64(len(p.Nodes)), 0))
 	graphs = []*graph.Graph{whole}
+	if len(p.Nodes) == 0 {
+		return graphs, nil
+	}
 	neighbors := p.neighbors(whole)
 	stride := (len(p.Nodes) + mostSteps - 1) / mostSteps
 	groups := p.Groups
