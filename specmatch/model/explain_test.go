@@ -55,6 +55,10 @@ func TestExplain(t *testing.T) {
 				if math.Abs(sum-why.Prediction[k]) > 1e-9 {
 					t.Errorf("%q: the sum is %v, and the prediction %v", scale, sum, why.Prediction[k])
 				}
+				mean := head.Predicted(k, why.Mean[k])
+				if want := head.Ignorant()[k]; head.Kind == model.Regression && math.Abs(mean-want) > 1e-9 {
+					t.Errorf("%q: the mean is %v, want %v", scale, mean, want)
+				}
 				predicted := head.Predicted(k, why.Prediction[k])
 				if want := predictions[i*head.Outputs+k]; math.Abs(predicted-want) > 1e-9*max(1, math.Abs(want)) {
 					t.Errorf("%q: explains the prediction %v, and %v is the model's", scale, predicted, want)
