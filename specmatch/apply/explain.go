@@ -90,14 +90,7 @@ func (e *Explainer) Explain(
 		return model.Explain(ctx, e.models, g, model.NodesOf(g))
 	}
 	parts := e.partsOf(mol, unitsOf(mol))
-	parts.Groups = make([]int, len(parts.Nodes))
-	for fragment, atoms := range mol.Fragments() {
-		for k, unit := range parts.Nodes {
-			if slices.Contains(atoms, unit[0]) {
-				parts.Groups[k] = fragment
-			}
-		}
-	}
+	parts.Groups = fragmentsOf(mol, parts.Nodes)
 	c, err := model.Explain(ctx, e.models, g, parts)
 	c.Parts = shares(c.Parts, parts.Nodes, len(mol.Atoms))
 	return c, err
@@ -130,6 +123,19 @@ func unitsOf(mol *molecule.Molecule) (units [][]int) {
 		units[k] = append(units[k], i)
 	}
 	return units
+}
+
+// fragmentsOf returns the fragment of each unit of a molecule's atoms.
+func fragmentsOf(mol *molecule.Molecule, units [][]int) []int {
+	fragment := make([]int, len(units))
+	for number, atoms := range mol.Fragments() {
+		for k, unit := range units {
+			if slices.Contains(atoms, unit[0]) {
+				fragment[k] = number
+			}
+		}
+	}
+	return fragment
 }
 
 // shares gives each node an equal share of the contributions of its part: [nodes×outputs] from [parts×outputs].

@@ -14,7 +14,7 @@ import (
 )
 
 // TestSilentNetwork: where the linear model has the whole share, a network whose head is 0 is not computed, and the
-// predictions have the bits that they have with it.
+// predictions have the bits that they have with it. Neither do the bits depend on what models share.
 func TestSilentNetwork(t *testing.T) {
 	for _, kind := range []model.Kind{model.Regression, model.Binary, model.Classes} {
 		be := cpu.New(tensor.Float32)
@@ -27,16 +27,23 @@ func TestSilentNetwork(t *testing.T) {
 		m := model.NewPredictorBeside(e, model.Head{Kind: kind, Outputs: 2}, numbers, 0, rng)
 		be.Upload(m.Beside.Linear.W.Value, []float64{1, -2, 0.5, 3, -1, 0.25})
 		be.Upload(m.Beside.Linear.Share.Value, []float64{1})
-		graphs := []*graph.Graph{{
-			Ptr:       []int32{0, 1, 2},
-			Adj:       []int32{1, 0},
-			EdgeLabel: []int32{0, 0},
-			X:         graph.Features{Width: 120 * 3, Category: []int32{0, 3}},
-			Globals:   []float32{1, -2, 7},
-		}}
+		var graphs []*graph.Graph
+		for i := range 300 { // heads see some at a time
+			graphs = append(graphs, &graph.Graph{
+				Ptr:       []int32{0, 1, 2},
+				Adj:       []int32{1, 0},
+				EdgeLabel: []int32{0, 0},
+				X:         graph.Features{Width: 120 * 3, Category: []int32{0, 3}},
+				Globals:   []float32{float32(i), -2, float32(i % 7)},
+			})
+		}
 		with, err := m.Predict(t.Context(), graphs)
 		if err != nil {
 			t.Fatal(err)
+		}
+		shared, err := m.Sharing(new(model.Shared)).Predict(t.Context(), graphs)
+		if err != nil || !slices.Equal(with, shared) {
+			t.Errorf("%s: shared logarithms give other predictions, %v", kind, err)
 		}
 		for _, p := range []*autodiff.Param{m.Head.W, m.Head.B} {
 			be.Fill(p.Value, 0)
@@ -45,6 +52,10 @@ func TestSilentNetwork(t *testing.T) {
 		without, err := m.Predict(t.Context(), graphs)
 		if err != nil || !slices.Equal(with, without) {
 			t.Errorf("%s: %v with the network, %v without, %v", kind, with, without, err)
+		}
+		shared, err = m.Sharing(new(model.Shared)).Predict(t.Context(), graphs)
+		if err != nil || !slices.Equal(with, shared) {
+			t.Errorf("%s: shared logarithms give other predictions without the network, %v", kind, err)
 		}
 		be.Close()
 	}
