@@ -35,19 +35,22 @@ func (m *Molecule) Fragments() [][]int {
 			pieces.join(int(b.Begin), int(b.End))
 		}
 	}
-	var fragments [][]int
-	number := map[int]int{} // of a fragment, by its root
-	for i := range m.Atoms {
-		root := pieces.root(i)
-		k, ok := number[root]
-		if !ok {
-			k = len(fragments)
-			number[root] = k
-			fragments = append(fragments, nil)
+	return pieces.sets()
+}
+
+// Units divides the atoms of a molecule into its functional centres, such as a carbonyl, a nitrile or a nitro group
+// without its charged oxygen: an atom, with the neighbours that only a double or triple bond joins to it. Other atoms
+// are units of their own. Units are in the order of their first atoms, and so are the atoms of each.
+func (m *Molecule) Units() [][]int {
+	pieces := newPieces(len(m.Atoms))
+	for k := range m.Bonds {
+		b := &m.Bonds[k]
+		isEnd := m.Atoms[b.Begin].Degree == 1 || m.Atoms[b.End].Degree == 1
+		if isEnd && (b.Type == Double || b.Type == Triple) {
+			pieces.join(int(b.Begin), int(b.End))
 		}
-		fragments[k] = append(fragments[k], i)
 	}
-	return fragments
+	return pieces.sets()
 }
 
 func isNitrogenOrOxygen(a *Atom) bool { return a.Z == 7 || a.Z == 8 }
@@ -76,4 +79,20 @@ func (p pieces) join(i, j int) {
 	a := p.root(i)
 	b := p.root(j)
 	p[max(a, b)] = min(a, b)
+}
+
+// sets returns the sets in the order of their least numbers, each ascending.
+func (p pieces) sets() (sets [][]int) {
+	place := map[int]int{} // of a set, by its root
+	for i := range p {
+		root := p.root(i)
+		k, ok := place[root]
+		if !ok {
+			k = len(sets)
+			place[root] = k
+			sets = append(sets, nil)
+		}
+		sets[k] = append(sets[k], i)
+	}
+	return sets
 }

@@ -81,48 +81,19 @@ func NewExplainer(models ...*model.Trained) (*Explainer, error) {
 // Explain explains the predictions for a graph by its nodes. If it is of a molecule, mol, atoms are removed from
 // the molecule, so that the features of what is left are its own. Otherwise mol is nil.
 //
-// The atoms of a group such as a carbonyl or a nitrile leave together, and have equal contributions. Removing its
-// outer atom alone would turn it into another group.
+// The atoms of a group such as a carbonyl or a nitrile ([molecule.Molecule.Units]) leave together, and have equal
+// contributions. Removing its outer atom alone would turn it into another group.
 func (e *Explainer) Explain(
 	ctx context.Context, g *graph.Graph, mol *molecule.Molecule,
 ) (model.Contributions, error) {
 	if mol == nil {
 		return model.Explain(ctx, e.models, g, model.NodesOf(g))
 	}
-	parts := e.partsOf(mol, unitsOf(mol))
+	parts := e.partsOf(mol, mol.Units())
 	parts.Groups = fragmentsOf(mol, parts.Nodes)
 	c, err := model.Explain(ctx, e.models, g, parts)
 	c.Parts = shares(c.Parts, parts.Nodes, len(mol.Atoms))
 	return c, err
-}
-
-// unitsOf returns the atoms of a molecule, each with its neighbours that are joined to it alone, by a double or
-// triple bond.
-func unitsOf(mol *molecule.Molecule) (units [][]int) {
-	centre := make([]int, len(mol.Atoms))
-	for i := range centre {
-		centre[i] = i
-	}
-	for _, b := range mol.Bonds {
-		switch {
-		case b.Type != molecule.Double && b.Type != molecule.Triple:
-		case mol.Atoms[b.End].Degree == 1:
-			centre[b.End] = int(b.Begin)
-		case mol.Atoms[b.Begin].Degree == 1:
-			centre[b.Begin] = int(b.End)
-		}
-	}
-	place := map[int]int{}
-	for i, c := range centre {
-		k, ok := place[c]
-		if !ok {
-			k = len(units)
-			place[c] = k
-			units = append(units, nil)
-		}
-		units[k] = append(units[k], i)
-	}
-	return units
 }
 
 // fragmentsOf returns the fragment of each unit of a molecule's atoms.

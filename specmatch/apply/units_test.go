@@ -26,7 +26,7 @@ func TestUnits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		units := unitsOf(mol)
+		units := mol.Units()
 		if d := cmp.Diff(c.units, units); d != "" {
 			t.Errorf("%s: units %s", c.smiles, d)
 		}
