@@ -73,7 +73,12 @@ func Read(ctx context.Context, path string, o Options) (*Table, error) {
 		row.ID = r.ID
 		row.Labels = r.Fields[:len(o.Targets)]
 		if o.Split != "" {
-			row.Part = strings.TrimSpace(r.Fields[len(o.Targets)])
+			text := strings.TrimSpace(r.Fields[len(o.Targets)])
+			part, ok := Part(text)
+			if !ok {
+				part = text
+			}
+			row.Part = part
 		}
 		t.Rows = append(t.Rows, row)
 		return nil
@@ -176,6 +181,10 @@ func (t *Table) Write(w io.Writer, merge Merge) (rows int, err error) {
 	written := map[string]bool{}
 	members := map[string][]int{}
 	key := func(r *Row) string { return r.Part + "\x00" + r.SMILES }
+	var measured []bool
+	for task := range t.Targets {
+		measured = append(measured, t.column(task).isMeasured())
+	}
 	for i := range t.Rows {
 		members[key(&t.Rows[i])] = append(members[key(&t.Rows[i])], i)
 	}
@@ -189,17 +198,12 @@ func (t *Table) Write(w io.Writer, merge Merge) (rows int, err error) {
 			continue
 		}
 		written[key(r)] = true
-		if labels, ok := t.merge(members[key(r)], merge); ok {
+		if labels, ok := MergeLabels(t.rowsOf(members[key(r)]), measured, merge); ok {
 			write(r, labels)
 		}
 	}
 	table.Flush()
 	return rows, table.Error()
-}
-
-// merge returns the labels of some rows of a molecule; ok is false if they are dropped.
-func (t *Table) merge(group []int, merge Merge) (labels []string, ok bool) {
-	return MergeLabels(t.rowsOf(group), merge)
 }
 
 // rowsOf returns the labels of some rows.
@@ -211,26 +215,39 @@ func (t *Table) rowsOf(group []int) (rows [][]string) {
 }
 
 // MergeLabels returns the labels that stand for some rows of labels of one molecule, which has at least one row;
-// ok is false if the molecule is dropped. Missing labels do not count, and bounds count with Drop only, or where there
-// is no number.
-func MergeLabels(rows [][]string, merge Merge) (labels []string, ok bool) {
+// ok is false if the molecule is dropped. measured says of each target whether its labels are measurements, which
+// have a mean, and not classes. Missing labels do not count, and bounds count with Drop only, or where there is no
+// number.
+func MergeLabels(rows [][]string, measured []bool, merge Merge) (labels []string, ok bool) {
 	for task := range rows[0] {
 		given, numbers := labelsOf(rows, task)
 		if len(numbers) > 0 && merge != Drop {
-			given = slices.DeleteFunc(given, IsBound) // a number says more than a bound
+			given = slices.DeleteFunc(given, IsAlmostBound) // a number says more than a bound
 		}
 		switch {
-		case len(slices.Compact(slices.Sorted(slices.Values(given)))) < 2:
+		case agree(given, numbers):
 			labels = append(labels, strings.Join(given[:min(1, len(given))], ""))
 		case merge == Drop:
 			return nil, false
-		case len(numbers) < len(given) || isBinary(numbers):
+		case len(numbers) < len(given) || !measured[task]:
 			labels = append(labels, majority(given))
 		default:
 			labels = append(labels, strconv.FormatFloat(centre(numbers, merge), 'g', -1, 64))
 		}
 	}
 	return labels, true
+}
+
+// agree reports whether labels, of which some are numbers, are the same one, however it is written.
+func agree(given []string, numbers []float64) bool {
+	if len(given) == 0 {
+		return true
+	}
+	if len(numbers) == len(given) {
+		return slices.Min(numbers) == slices.Max(numbers)
+	}
+	isOther := func(label string) bool { return label != given[0] }
+	return !slices.ContainsFunc(given, isOther)
 }
 
 func isBinary(numbers []float64) bool {

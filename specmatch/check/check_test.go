@@ -72,6 +72,7 @@ func TestLabels(t *testing.T) {
 		"constant":       func(int) string { return "x" },
 		"texts":          func(i int) string { return []string{"1.5", "2.5", "3", "n"}[i%4] },
 		"bounds":         func(i int) string { return []string{"1.5", "2.5", ">10", "NA"}[i%4] },
+		"approximations": func(i int) string { return []string{"1.5", "2.5", "~5", ">10 uM"}[i%4] },
 		"decimal commas": func(i int) string { return fmt.Sprintf("\"%d,5\"", i) },
 		"spellings":      func(i int) string { return []string{"Active", "active", "inactive"}[i%3] },
 		"missing labels": func(i int) string { return []string{"1.5", "2.5", "3", "n.d."}[i%4] },
@@ -92,6 +93,47 @@ func TestLabels(t *testing.T) {
 	want := []check.Finding{{"texts", `y: 40 different texts in 40 labels, such as "0 uM", are neither numbers nor classes`}}
 	if found := read(t, text, "").Findings(); !slices.Equal(found, want) {
 		t.Errorf("%v, want %v", found, want)
+	}
+}
+
+// TestReplicates: whether labels are numbers is a question to the column, and not to the molecule.
+func TestReplicates(t *testing.T) {
+	for labels, want := range map[string]string{
+		"0 0 2.1 2.5": "y: those of 1 of 2 molecules differ, with a standard deviation of 0.2, most for lines 4, 5 (0.4 apart)",
+		"0 1 1 1":     "y: those of 1 of 2 molecules contradict each other, such as lines 2, 3",
+		"1 1.0 2 2":   "y: 2 molecules have several labels, which agree",
+		"3 >2 4 5":    "y: those of 1 of 1 molecules differ, with a standard deviation of 0.707, most for lines 4, 5 (1 apart)",
+	} {
+		text := "id,smiles,y\n"
+		for i, label := range strings.Fields(labels) {
+			text += fmt.Sprintf("m%d,%s,%s\n", i, []string{"CCO", "OCC", "CCN", "NCC"}[i], label)
+		}
+		got := ""
+		for _, f := range read(t, text, "").Findings() {
+			if f.Name == "replicates" {
+				got = f.Text
+			}
+		}
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q, want %q", labels, got, want)
+		}
+	}
+}
+
+// TestParts: names of parts that differ in spelling only are one part.
+func TestParts(t *testing.T) {
+	found := read(t, "id,smiles,y,part\na,CCO,1,Train\nb,OCC,2,training\nc,CCN,3,Testing\nd,CCC,4,other\n", "part")
+	var cleaned strings.Builder
+	if _, err := found.Write(&cleaned, check.Mean); err != nil {
+		t.Fatal(err)
+	}
+	if want := "id,smiles,y,part\na,CCO,1.5,train\nc,CCN,3,test\nd,CCC,4,other\n"; cleaned.String() != want {
+		t.Errorf("%q, want %q", cleaned.String(), want)
+	}
+	for _, f := range found.Findings() {
+		if f.Name == "leakage" {
+			t.Error(f.Text)
+		}
 	}
 }
 
@@ -123,6 +165,12 @@ func TestMerge(t *testing.T) {
 		}
 	}
 	classes := "id,smiles,y\na,CCO,yes\nb,OCC,yes\nc,C(O)C,no\nd,CCN,yes\ne,NCC,no\n"
+	// The numbers of one molecule do not tell what those of the column are.
+	numbers := "id,smiles,y\na,CCO,0\nb,OCC,1\nc,CCC,2.5\n"
+	var merged strings.Builder
+	if _, err := read(t, numbers, "").Write(&merged, check.Mean); err != nil || merged.String() != "id,smiles,y\na,CCO,0.5\nc,CCC,2.5\n" {
+		t.Errorf("%q, %v", merged.String(), err)
+	}
 	var text strings.Builder
 	if _, err := read(t, classes, "").Write(&text, check.Mean); err != nil || text.String() != "id,smiles,y\na,CCO,yes\nd,CCN,\n" {
 		t.Errorf("%q, %v", text.String(), err)
@@ -132,27 +180,34 @@ func TestMerge(t *testing.T) {
 // TestMergeGaps: a missing label does not vote down the others of its molecule.
 func TestMergeGaps(t *testing.T) {
 	for _, c := range []struct {
-		labels string // of one molecule
-		merge  check.Merge
-		want   string // "dropped" if the molecule is
+		labels   string // of one molecule
+		measured bool   // they are numbers of a scale
+		merge    check.Merge
+		want     string // "dropped" if the molecule is
 	}{
-		{"-6.78 NA", check.Mean, "-6.78"},
-		{"0.07 NA NA", check.Mean, "0.07"},
-		{"1 3 nan", check.Median, "2"},
-		{"1 3 n.d.", check.Mean, "2"},
-		{"2.5 null", check.Drop, "2.5"},
-		{"NA null", check.Mean, ""},
-		{"yes NA NA", check.Mean, "yes"},
-		{"+ - -", check.Mean, "-"},
-		{"4 6 >10", check.Mean, "5"},
-		{"4 >10", check.Drop, "dropped"},
+		{"-6.78 NA", true, check.Mean, "-6.78"},
+		{"0.07 NA NA", true, check.Mean, "0.07"},
+		{"1 3 nan", true, check.Median, "2"},
+		{"1 3 n.d.", true, check.Mean, "2"},
+		{"2.5 null", true, check.Drop, "2.5"},
+		{"NA null", true, check.Mean, ""},
+		{"yes NA NA", false, check.Mean, "yes"},
+		{"+ - -", false, check.Mean, "-"},
+		{"4 6 >10", true, check.Mean, "5"},
+		{"4 >10", true, check.Drop, "dropped"},
+		{"0 1", true, check.Mean, "0.5"},
+		{"0 1 1", false, check.Mean, "1"},
+		{"0 1", false, check.Mean, ""},
+		{"0 2", false, check.Mean, ""},
+		{"5 5.0", true, check.Drop, "5"},
+		{"1 1.0", false, check.Median, "1"},
 	} {
 		var rows [][]string
 		for _, label := range strings.Fields(c.labels) {
 			rows = append(rows, []string{label})
 		}
 		got := "dropped"
-		if labels, ok := check.MergeLabels(rows, c.merge); ok {
+		if labels, ok := check.MergeLabels(rows, []bool{c.measured}, c.merge); ok {
 			got = labels[0]
 		}
 		if got != c.want {

@@ -100,38 +100,31 @@ func (t *Table) target(task int) (found []Finding) {
 	add := func(what, format string, args ...any) {
 		found = append(found, Finding{what, name + ": " + fmt.Sprintf(format, args...)})
 	}
-	every := make([]int, len(t.Rows))
-	for i := range every {
-		every[i] = i
-	}
-	given, numbers := labelsOf(t.rowsOf(every), task)
+	c := t.column(task)
+	given := c.given
 	if n := len(t.Rows) - len(given); n > 0 {
 		add("missing labels", "%d of %d", n, len(t.Rows))
 	}
 	classes := slices.Compact(slices.Sorted(slices.Values(given)))
-	almost := t.almostNumbers(task)
-	bounds := len(almost["bounds"])
-	commas := len(almost["decimal commas"])
-	texts := len(given) - len(numbers) - bounds - commas
-	isNumeric := len(given)-texts >= texts // as finetune guesses
 	switch {
 	case len(classes) == 1:
 		add("constant", "all labels are %q: there is nothing to learn", classes[0])
-	case isNumeric && len(numbers) < len(given):
+	case c.isNumeric() && len(c.numbers) < len(given):
 		advice := map[string]string{
+			"approximations": "have a sign or a unit (%s): write the number alone, or leave the label empty",
 			"bounds":         "are bounds (%s): finetune -bounds takes them",
 			"decimal commas": "have a decimal comma (%s): write a point",
 			"texts":          "are no numbers (%s): correct them, or leave a missing label empty",
 		}
-		for _, kind := range slices.Sorted(maps.Keys(almost)) {
-			rows := almost[kind]
+		for _, kind := range slices.Sorted(maps.Keys(c.almost)) {
+			rows := c.almost[kind]
 			where := fmt.Sprintf("such as %q, %s", t.Rows[rows[0]].Labels[task], t.lines(rows))
 			add(kind, "%d of %d labels "+advice[kind], len(rows), len(given), where)
 		}
-	case !isNumeric && len(classes) > len(t.Rows)/2: // more than finetune takes
+	case !c.isNumeric() && len(classes) > len(t.Rows)/2: // more than finetune takes
 		add("texts", "%d different texts in %d labels, such as %q, are neither numbers nor classes",
 			len(classes), len(given), classes[0])
-	case !isNumeric || isBinary(numbers):
+	case !c.isMeasured():
 		if text := imbalance(given, classes); text != "" {
 			add("imbalance", "%s", text)
 		}
@@ -139,14 +132,48 @@ func (t *Table) target(task int) (found []Finding) {
 			add("spellings", "%s", text)
 		}
 	default:
-		for _, f := range t.spread(task, numbers) {
+		for _, f := range t.spread(task, c.numbers) {
 			add(f.Name, "%s", f.Text)
 		}
 	}
-	if text := t.replicates(task); text != "" {
+	if text := t.replicates(task, c.isMeasured()); text != "" {
 		add("replicates", "%s", text)
 	}
 	return found
+}
+
+// column is what a target has.
+type column struct {
+	given   []string // labels that are not missing
+	numbers []float64
+	almost  map[string][]int // see almostNumbers
+}
+
+// column returns the labels of a target.
+func (t *Table) column(task int) column {
+	every := make([]int, len(t.Rows))
+	for i := range every {
+		every[i] = i
+	}
+	given, numbers := labelsOf(t.rowsOf(every), task)
+	return column{given, numbers, t.almostNumbers(task)}
+}
+
+// isNumeric reports whether the labels are numbers but for mistakes, as finetune guesses.
+func (c column) isNumeric() bool {
+	texts := len(c.almost["texts"])
+	others := len(c.numbers)
+	for _, rows := range c.almost {
+		others += len(rows)
+	}
+	others -= texts
+	return others >= texts && (others > 0 || len(c.given) == 0)
+}
+
+// isMeasured reports whether the labels are measurements, which have a mean: numbers that are not only 0 and 1.
+func (c column) isMeasured() bool {
+	hasBound := len(c.almost["bounds"])+len(c.almost["approximations"]) > 0
+	return c.isNumeric() && (hasBound || !isBinary(c.numbers))
 }
 
 // almostNumbers returns the rows whose label is no number, by what it is instead, with the names of findings.
@@ -159,8 +186,10 @@ func (t *Table) almostNumbers(task int) map[string][]int {
 		switch {
 		case ok || IsNumberGap(text):
 			continue
-		case IsBound(text):
+		case isBound(text):
 			kind = "bounds"
+		case IsAlmostBound(text):
+			kind = "approximations"
 		case HasDecimalComma(text):
 			kind = "decimal commas"
 		}
@@ -253,36 +282,32 @@ func Fences(numbers []float64) (low, high float64) {
 }
 
 // replicates describes the labels of molecules that have several.
-func (t *Table) replicates(task int) string {
+func (t *Table) replicates(task int, measured bool) string {
 	molecules := 0 // with several labels
 	conflicts := 0
 	squares := 0.0
 	freedom := 0.0
 	widest := 0.0
 	var worst []int
-	numeric := true
 	for _, group := range t.groups(func(r *Row) string { return r.SMILES }) {
 		given, numbers := labelsOf(t.rowsOf(group), task)
+		if measured && len(numbers) > 0 {
+			given = slices.DeleteFunc(given, IsAlmostBound)
+		}
 		if len(given) < 2 {
 			continue
 		}
 		molecules++
-		spread := 1.0 // of classes that differ
-		if len(numbers) == len(given) {
+		spread := 1.0 // of labels that have no distance
+		if measured && len(numbers) == len(given) {
 			mean := centre(numbers, Mean)
 			for _, y := range numbers {
 				squares += (y - mean) * (y - mean)
 			}
 			freedom += float64(len(numbers) - 1)
 			spread = slices.Max(numbers) - slices.Min(numbers)
-			numeric = numeric && !isBinary(numbers)
-		} else {
-			numeric = false
-			if len(slices.Compact(slices.Sorted(slices.Values(given)))) == 1 {
-				spread = 0
-			}
 		}
-		if spread == 0 {
+		if agree(given, numbers) {
 			continue
 		}
 		conflicts++
@@ -296,7 +321,7 @@ func (t *Table) replicates(task int) string {
 		return ""
 	case conflicts == 0:
 		return fmt.Sprintf("%d molecules have several labels, which agree", molecules)
-	case numeric && freedom > 0:
+	case measured && freedom > 0:
 		return fmt.Sprintf("those of %d of %d molecules differ, with a standard deviation of %.3g, most for %s "+
 			"(%.4g apart): no model errs less than that", conflicts, molecules, math.Sqrt(squares/freedom),
 			t.lines(worst), widest)

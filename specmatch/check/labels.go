@@ -17,6 +17,25 @@ var gaps = []string{
 // numberGaps are further texts of a missing number; a class may have such a name.
 var numberGaps = []string{"-", "--", "–", ".", "?", "n.d.", "n.d", "nd", "n.a.", "n.a", "missing"}
 
+// sides are the signs of bounds, with the side of the bound on which the number lies.
+var sides = map[string]int8{
+	">": 1,
+	"≥": 1,
+	"<": -1,
+	"≤": -1,
+}
+
+// partNames are the names of the parts in a column, in lower case.
+var partNames = map[string]string{
+	"train":      "train",
+	"training":   "train",
+	"valid":      "valid",
+	"val":        "valid",
+	"validation": "valid",
+	"test":       "test",
+	"testing":    "test",
+}
+
 var (
 	bound        = regexp.MustCompile(`^([<>≤≥~≈])=?\s*([-+]?[0-9.].*)`)
 	decimalComma = regexp.MustCompile(`^[-+]?[0-9]+,[0-9]+$`)
@@ -30,17 +49,32 @@ func IsNumberGap(text string) bool {
 	return IsGap(text) || slices.Contains(numberGaps, strings.ToLower(text))
 }
 
-// Bound divides a bound, such as >10, into its sign and its number; ok is false if the text is none.
-func Bound(text string) (sign, number string, ok bool) {
+// Bound reads a bound, such as >10: the side of y on which the number lies, +1 above and -1 below. ok is false if the
+// text is none.
+func Bound(text string) (side int8, y float64, ok bool) {
 	m := bound.FindStringSubmatch(text)
 	if m == nil {
-		return "", "", false
+		return 0, 0, false
 	}
-	return m[1], m[2], true
+	side = sides[m[1]]
+	y, ok = Number(m[2])
+	return side, y, ok && side != 0
 }
 
-// IsBound reports whether a text is a bound, such as >10.
-func IsBound(text string) bool { return bound.MatchString(text) }
+func isBound(text string) bool {
+	_, _, ok := Bound(text)
+	return ok
+}
+
+// IsAlmostBound reports whether a text starts with a sign and a digit: a bound or what may be meant as one, such as ~5
+// or >10 uM.
+func IsAlmostBound(text string) bool { return bound.MatchString(text) }
+
+// Part returns the part of a text in a column of parts: train, valid or test. ok is false if it names none.
+func Part(text string) (part string, ok bool) {
+	part, ok = partNames[strings.ToLower(strings.TrimSpace(text))]
+	return part, ok
+}
 
 // HasDecimalComma reports whether a text is a number but for its comma.
 func HasDecimalComma(text string) bool { return decimalComma.MatchString(text) }

@@ -34,6 +34,7 @@ const (
 	maxFresh  = 500     // molecules that Least is computed from
 	typical   = 0.975   // of them are as similar as Least
 	mostFound = 100     // neighbours of a molecule
+	hydrogen  = 1       // as an atom it is an isotope or stands alone; molecules have others
 )
 
 // New returns the domain of a model. Rows have a SMILES and the targets as texts; fresh are SMILES of
@@ -88,7 +89,7 @@ type Index struct {
 	members      []member
 	elements     map[int8]bool
 	environments map[uint32]bool
-	largest      int // number of atoms of a member
+	largest      int // number of heavy atoms of a member
 	morgan       fingerprint.Morgan
 	near         fingerprint.Morgan // of environments: radius 1
 }
@@ -146,7 +147,7 @@ func (x *Index) add(m *molecule.Molecule, row []string) {
 	e := member{row: row, counts: slices.Clone(x.morgan.Counts(m))}
 	e.total = total(e.counts)
 	x.members = append(x.members, e)
-	x.largest = max(x.largest, len(m.Atoms))
+	x.largest = max(x.largest, heavyAtoms(m))
 	for _, a := range m.Atoms {
 		x.elements[a.Z] = true
 	}
@@ -200,7 +201,7 @@ func (x *Index) Look(m *molecule.Molecule, n int) Finding {
 	f := Finding{Nearest: x.nearest(counts, min(n, mostFound))}
 	for _, a := range m.Atoms {
 		symbol := molecule.Symbol(a.Z)
-		if !x.elements[a.Z] && !slices.Contains(f.Elements, symbol) {
+		if a.Z != hydrogen && !x.elements[a.Z] && !slices.Contains(f.Elements, symbol) {
 			f.Elements = append(f.Elements, symbol)
 			f.Reasons = append(f.Reasons, "no training molecule has "+symbol)
 		}
@@ -210,8 +211,8 @@ func (x *Index) Look(m *molecule.Molecule, n int) Finding {
 			f.Environments++
 		}
 	}
-	if size := len(m.Atoms); size > x.largest {
-		reason := fmt.Sprintf("%d atoms, and no training molecule has more than %d", size, x.largest)
+	if size := heavyAtoms(m); size > x.largest {
+		reason := fmt.Sprintf("%d heavy atoms, and no training molecule has more than %d", size, x.largest)
 		f.Reasons = append(f.Reasons, reason)
 	}
 	if s := f.Similarity(); s < x.Least {
@@ -243,6 +244,16 @@ func (x *Index) nearest(counts []fingerprint.Count, n int) (found []Neighbour) {
 		found = found[:min(n, len(found))]
 	}
 	return found
+}
+
+// heavyAtoms counts the atoms that are not hydrogen.
+func heavyAtoms(m *molecule.Molecule) (n int) {
+	for _, a := range m.Atoms {
+		if a.Z != hydrogen {
+			n++
+		}
+	}
+	return n
 }
 
 func total(counts []fingerprint.Count) (sum int32) {

@@ -1,6 +1,7 @@
 package domain_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -40,12 +41,15 @@ func TestIndex(t *testing.T) {
 	if f := look("CCCO"); f.Nearest[1].SMILES != "CCO" || !(f.Nearest[1].Similarity > 0.3 && f.Nearest[1].Similarity < 0.6) {
 		t.Errorf("%+v", f)
 	}
+	if f := look("[2H]C([2H])([2H])CO"); strings.Contains(fmt.Sprint(f.Reasons), "no training molecule") {
+		t.Errorf("deuterium is a new element: %v", f.Reasons)
+	}
 	for smiles, want := range map[string]string{
 		"[Na+].[Cl-]":                     "no training molecule has Na",
 		"[Fe+2].[cH-]1cccc1.[cH-]1cccc1":  "no training molecule has Fe",
 		"F[U](F)(F)(F)(F)F":               "no training molecule has U",
 		"*CC*":                            "no training molecule has *",
-		"CCCO" + strings.Repeat("C", 60):  "64 atoms, and no training molecule has more than 15",
+		"CCCO" + strings.Repeat("C", 60):  "64 heavy atoms, and no training molecule has more than 15",
 		"O=C(O)C1=CC(=O)C(=O)C(=O)C1(O)O": "similarity",
 	} {
 		if f := look(smiles); !strings.Contains(strings.Join(f.Reasons, ", "), want) || f.Environments == 0 {

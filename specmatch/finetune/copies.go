@@ -50,6 +50,7 @@ func (x *Examples) mergeCopies(ctx context.Context) error {
 		return nil
 	}
 	dropped := map[int]bool{}
+	measured := slices.Repeat([]bool{x.Kind == model.Regression}, len(x.Targets))
 	for _, group := range x.copies {
 		for _, part := range x.byPart(group) {
 			var labels [][]string
@@ -58,7 +59,7 @@ func (x *Examples) mergeCopies(ctx context.Context) error {
 				dropped[i] = true
 			}
 			x.meanWeight(part)
-			if merged, ok := check.MergeLabels(labels, x.Merge); ok {
+			if merged, ok := check.MergeLabels(labels, measured, x.Merge); ok {
 				copy(x.Records[part[0]].Fields, merged)
 				delete(dropped, part[0])
 			}
@@ -89,7 +90,12 @@ func (x *Examples) byPart(group []int) (parts [][]int) {
 	for _, i := range group {
 		key := x.filePart(i)
 		if x.Split != "" && !isSplit(x.Split) {
-			key += x.Records[i].Fields[len(x.Targets)]
+			text := x.Records[i].Fields[len(x.Targets)]
+			part, ok := check.Part(text)
+			if !ok {
+				part = text // refused later
+			}
+			key += part
 		}
 		place, ok := places[key]
 		if !ok {

@@ -195,3 +195,25 @@ func TestMergeReplicates(t *testing.T) {
 		}
 	}
 }
+
+// TestMergeByKind: labels have a mean if the column is one of numbers, whatever those of the molecule are, and parts
+// are the same however they are spelt.
+func TestMergeByKind(t *testing.T) {
+	for _, c := range []struct {
+		kind model.Kind
+		want string
+	}{
+		{"", "regression [0.5 2.5 1 1.5]"},
+		{model.Classes, "classes [NaN 1 0 NaN]"},
+	} {
+		text := "smiles,y,part\nCCO,0,train\nOCC,1,Training\nCCN,2.5,test\nCCC,1,valid\nCCS,1,train\nSCC,2,train\n"
+		task := finetune.Task{Targets: []string{"y"}, Split: "part", Kind: c.kind, Merge: check.Mean}
+		x, err := read(t, text, task)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(x.Kind, " ", x.Y); got != c.want {
+			t.Errorf("%q: %s, want %s", c.kind, got, c.want)
+		}
+	}
+}

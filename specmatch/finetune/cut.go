@@ -57,8 +57,8 @@ func (p Predictions) cuts() (cuts []float64) {
 	return cuts
 }
 
-// bestCut returns the probability, in the middle between two predictions, that has the largest balanced accuracy;
-// of several, the one nearest to a half. Without records of both answers it is a half.
+// bestCut returns the probability that has the largest balanced accuracy, in the middle between two predictions or
+// between one and an end, 0 or 1; of several, the one nearest to a half. Without records of both answers it is a half.
 func bestCut(probabilities, y []float64) float64 {
 	order := make([]int, len(y))
 	var count [2]float64
@@ -73,19 +73,24 @@ func bestCut(probabilities, y []float64) float64 {
 	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(probabilities[i], probabilities[j]) })
 	accuracy := math.Inf(-1)
 	var below [2]float64 // records with less than the cut, by their answer
-	for k, i := range order {
-		cut := probabilities[i] / 2
+	for k := range len(order) + 1 {
+		lower := 0.0
+		upper := 1.0
 		if k > 0 {
-			cut = (probabilities[order[k-1]] + probabilities[i]) / 2
+			lower = probabilities[order[k-1]]
+			below[int(y[order[k-1]])]++
 		}
+		if k < len(order) {
+			upper = probabilities[order[k]]
+		}
+		cut := (lower + upper) / 2
 		balanced := below[0]/count[0] + (count[1]-below[1])/count[1]
-		tied := k > 0 && probabilities[order[k-1]] == probabilities[i]
+		tied := lower == upper && k > 0 && k < len(order)
 		nearer := math.Abs(cut-0.5) < math.Abs(best-0.5)
 		if !tied && (balanced > accuracy || balanced == accuracy && nearer) {
 			best = cut
 			accuracy = balanced
 		}
-		below[int(y[i])]++
 	}
 	return best
 }

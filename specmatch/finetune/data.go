@@ -161,7 +161,7 @@ func (d Data) targets(h model.Head, samples []int) (y, exact []float64, bounds [
 }
 
 // moments returns the mean and the standard deviation of each task's targets over some samples, on
-// the task's scale. The deviation of equal targets is 1.
+// the task's scale. The deviation of targets that are equal up to rounding is 1.
 func (d Data) moments(h model.Head, samples []int) (mean, std []float64) {
 	tasks := taskCount(h)
 	mean = make([]float64, tasks)
@@ -189,11 +189,28 @@ func (d Data) moments(h model.Head, samples []int) (mean, std []float64) {
 			squares += weights[k] * (v - mean[task]) * (v - mean[task])
 		}
 		std[task] = math.Sqrt(squares / total)
-		if std[task] == 0 {
+		if std[task] <= rounding*math.Abs(mean[task]) {
 			std[task] = 1
 		}
 	}
 	return mean, std
+}
+
+// rounding bounds the deviation of equal targets that a computed mean leaves, as a part of this mean.
+const rounding = 1e-9
+
+// labelCounts returns the number of labels of each task in the training set.
+func (d Data) labelCounts(h model.Head) []float64 {
+	tasks := taskCount(h)
+	counts := make([]float64, tasks)
+	for _, i := range d.Train {
+		for task, y := range d.Y[i*tasks : (i+1)*tasks] {
+			if !math.IsNaN(y) {
+				counts[task]++
+			}
+		}
+	}
+	return counts
 }
 
 // describe gives a head the moments of the targets in the training set, or their frequencies.

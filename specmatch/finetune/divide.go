@@ -12,6 +12,7 @@ import (
 
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/random"
+	"github.com/specmatch/specmatch/specmatch/check"
 	"github.com/specmatch/specmatch/specmatch/model"
 )
 
@@ -122,17 +123,6 @@ func (x *Examples) Divide(seed uint64) (s dataset.Split, err error) {
 	return s, x.checkParts(&s)
 }
 
-// partNames are the names of the parts in a column, in lower case.
-var partNames = map[string]string{
-	"train":      "train",
-	"training":   "train",
-	"valid":      valid,
-	"val":        valid,
-	"validation": valid,
-	"test":       test,
-	"testing":    test,
-}
-
 // divideByColumn splits records by the column that names their parts. If it has no validation or no
 // test set, a ninth of the training set is that part.
 func (x *Examples) divideByColumn(labelled []int, rng *rand.Rand) (s dataset.Split, err error) {
@@ -140,7 +130,7 @@ func (x *Examples) divideByColumn(labelled []int, rng *rand.Rand) (s dataset.Spl
 	for _, i := range labelled {
 		r := x.Records[i]
 		text := strings.TrimSpace(r.Fields[len(x.Targets)])
-		name, ok := partNames[strings.ToLower(text)]
+		name, ok := check.Part(text)
 		if !ok {
 			return s, fmt.Errorf("%s:%d: column %s: %q; want train, valid or test",
 				x.path, r.Line, x.Split, text)

@@ -144,6 +144,7 @@ func Read(ctx context.Context, path string, t Task, o records.Options) (*Example
 	if err := x.findCopies(ctx); err != nil {
 		return nil, err
 	}
+	x.settleKind(isTU)
 	if err := x.mergeCopies(ctx); err != nil {
 		return nil, err
 	}
@@ -152,7 +153,7 @@ func Read(ctx context.Context, path string, t Task, o records.Options) (*Example
 			return nil, err
 		}
 	}
-	return x, x.readTargets(isTU)
+	return x, x.readTargets()
 }
 
 // fields returns the columns to read: the targets, the column that splits the records, and the weights.
@@ -176,9 +177,21 @@ func (t Task) fields() ([]string, error) {
 	return fields, nil
 }
 
-// readTargets fills Y, and the kind and the split if they are left to the values. Targets in
-// TUDataset's format are classes.
-func (x *Examples) readTargets(isTU bool) error {
+// settleKind sets the kind if it is left to the values. Targets in TUDataset's format are classes.
+func (x *Examples) settleKind(isTU bool) {
+	switch {
+	case x.Positive != "":
+		x.Kind = model.Binary
+	case x.Kind != "":
+	case isTU:
+		x.Kind = model.Classes
+	default:
+		x.Kind = x.guessKind()
+	}
+}
+
+// readTargets fills Y, and the split if it is left to the values.
+func (x *Examples) readTargets() error {
 	for k, name := range x.Targets {
 		hasValue := func(r *records.Record) bool {
 			return strings.TrimSpace(r.Fields[k]) != ""
@@ -186,15 +199,6 @@ func (x *Examples) readTargets(isTU bool) error {
 		if !slices.ContainsFunc(x.Records, hasValue) {
 			return fmt.Errorf("%s: no record has a value of %s%s",
 				x.path, name, suggest.DidYouMean(name, x.Reading.Unused))
-		}
-	}
-	if x.Positive != "" {
-		x.Kind = model.Binary
-	}
-	if x.Kind == "" {
-		x.Kind = model.Classes
-		if !isTU {
-			x.Kind = x.guessKind()
 		}
 	}
 	split := Stratified

@@ -29,6 +29,8 @@ func TestKinds(t *testing.T) {
 		{"y,z", "", "0.5,1|1,|,0", "regression 2 [0.5 1 1 NaN NaN 0]"},
 		{"y", "", "1|x|2|3", `t.csv:3: column y: "x" is not a number`},
 		{"y", "", "1|NA|2.5|null|None|#N/A|-|n.d.|NaN|3", "regression 1 [1 NaN 2.5 NaN NaN NaN NaN NaN NaN 3]"},
+		{"y", "", "1|2.5|n.d.|n.d.|?|-", "regression 1 [1 2.5 NaN NaN NaN NaN]"},
+		{"y", "", "1.5|~5", `t.csv:3: column y: "~5" has a sign or a unit; write the number alone`},
 		{"y", "", "0|na|1|N/A", "binary 1 [0 NaN 1 NaN]"},
 		{"y", "", "+|-|+|-|NA", "classes 2 [0 1 0 1 NaN]"},
 		{"y", "", "1.5|>10|2|<-0.77", `t.csv:3: column y: ">10" is a bound and not a number; write the number alone, leave the target empty, make classes of it, or ask for bounds (-bounds) (and 1 other targets like it)`},

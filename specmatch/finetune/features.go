@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"gonum.org/v1/gonum/stat"
-
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/specmatch/apply"
 	"github.com/specmatch/specmatch/specmatch/eval/forest"
@@ -123,16 +121,8 @@ func besideColumns(n *model.Numbers, set []string) (names []string, all, fixed [
 
 // forestError returns the error of a forest of some columns on the validation set.
 func forestError(ctx context.Context, d Data, h model.Head, columns [][2]int) (float64, error) {
-	tasks := taskCount(h)
 	if h.Kind == model.Regression {
-		h.Mean = make([]float64, tasks)
-		h.Std = make([]float64, tasks)
-		for task := range tasks {
-			h.Mean[task], h.Std[task] = stat.MeanStdDev(d.column(d.Train, task, tasks), nil)
-			if !(h.Std[task] > 0) {
-				h.Std[task] = 1
-			}
-		}
+		h.Mean, h.Std = d.moments(h, d.Train)
 	}
 	f, err := fitForest(ctx, d, h, columns, forest.Options{Trees: chooserTrees})
 	if f == nil || err != nil {

@@ -62,30 +62,26 @@ func (l *Learner) only(loss Loss, weights []float64) []float64 {
 }
 
 // factors returns the weight of each task in the loss, nil if all are equal. Their mean over the labels of the
-// training set is 1.
+// training set is 1. A task without such labels has none in validation either: nothing is learned of it.
 func (d Data) factors(h model.Head, o Options) []float64 {
 	tasks := taskCount(h)
-	if tasks == 1 || o.TargetWeights == nil && !o.Alike {
+	counts := d.labelCounts(h)
+	if tasks == 1 || o.TargetWeights == nil && !o.Alike && !slices.Contains(counts, 0) {
 		return nil
-	}
-	counts := make([]float64, tasks)
-	for _, i := range d.Train {
-		for task, y := range d.Y[i*tasks : (i+1)*tasks] {
-			if !math.IsNaN(y) {
-				counts[task]++
-			}
-		}
 	}
 	factors := make([]float64, tasks)
 	sum := 0.0
 	labels := 0.0
 	for task, n := range counts {
+		if n == 0 {
+			continue
+		}
 		factors[task] = 1
 		if o.TargetWeights != nil {
 			factors[task] = o.TargetWeights[task]
 		}
 		if o.Alike {
-			factors[task] /= max(n, 1)
+			factors[task] /= n
 		}
 		sum += n * factors[task]
 		labels += n

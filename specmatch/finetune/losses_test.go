@@ -241,6 +241,54 @@ func TestTargetLosses(t *testing.T) {
 	}
 }
 
+// TestUntaught: a target without a label to train on has no part in the loss, by which the fit is chosen, and equal
+// targets have no spread.
+func TestUntaught(t *testing.T) {
+	for _, kind := range []model.Kind{model.Regression, model.Binary} {
+		h := model.Head{Kind: kind, Outputs: 2}
+		l := newLearner(t, h, func(i, task int) float64 { return float64(i % 2) })
+		for _, i := range l.data.Train {
+			l.data.Y[2*i+1] = math.NaN()
+		}
+		for _, alike := range []bool{false, true} {
+			if got := l.data.factors(h, Options{Alike: alike}); len(got) != 2 || got[0] != 1 || got[1] != 0 {
+				t.Errorf("%s, alike %v: the weights of the targets are %v", kind, alike, got)
+			}
+		}
+		if kind == model.Binary {
+			if got := l.data.prior(h, false); got[1] != 0.5 {
+				t.Errorf("the frequencies are %v", got)
+			}
+		}
+	}
+	h := model.Head{Kind: model.Regression, Outputs: 1}
+	d := Data{Y: []float64{0.1, 0.1, 0.1}}
+	if mean, std := d.moments(h, span(3)); std[0] != 1 {
+		t.Errorf("the deviation of equal targets is %g, of the mean %g", std[0], mean[0])
+	}
+}
+
+// TestForestErrorUnit: the error by which features are chosen does not depend on the unit of a target.
+func TestForestErrorUnit(t *testing.T) {
+	errorOf := func(unit float64) float64 {
+		var d Data
+		for i := range 60 {
+			y := math.Exp(float64(i%7)) + 0.01*float64(i)
+			d.Graphs = append(d.Graphs, &graph.Graph{Globals: []float32{float32(i % 7), float32(i % 3)}})
+			d.Y = append(d.Y, unit*y, float64(i%5))
+		}
+		d.Train = span(40)
+		d.Valid = span(60)[40:]
+		h := model.Head{Kind: model.Regression, Outputs: 2, Scales: []model.Scale{{Log: true}, {}}}
+		e, err := forestError(t.Context(), d, h, [][2]int{{0, 2}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	near(t, "error", errorOf(1000), errorOf(1))
+}
+
 // TestClassLoss compares loss and accuracy of classes with their definitions.
 func TestClassLoss(t *testing.T) {
 	l := newLearner(t, model.Head{Kind: model.Classes, Outputs: 3}, func(i, _ int) float64 { return float64(i % 3) })

@@ -138,11 +138,12 @@ func (d Data) Baseline(h model.Head, samples []int) []float64 {
 // prior returns the frequencies of [model.Head.Prior].
 func (d Data) prior(h model.Head, balanced bool) []float64 {
 	frequencies := d.Baseline(h, d.Train)
+	counts := d.labelCounts(h)
 	for k, p := range frequencies {
 		switch {
 		case balanced && h.Kind == model.Classes:
 			frequencies[k] = 1 / float64(h.Outputs)
-		case balanced || math.IsNaN(p): // NaN for a task without a label
+		case balanced || h.Kind == model.Binary && counts[k] == 0:
 			frequencies[k] = 0.5
 		default:
 			frequencies[k] = min(p, 1)

@@ -125,9 +125,11 @@ func (x *Examples) ReadMean(samples []int, tables ...io.Reader) (Predictions, er
 	}
 	for _, t := range tables {
 		rows, err := csv.NewReader(t).ReadAll()
-		if err != nil || len(rows) != 1+len(samples) || len(rows[0]) <= outputs {
-			return p, fmt.Errorf("finetune: %d rows of predictions for %d records: %w",
-				len(rows), len(samples), err)
+		if err != nil {
+			return p, fmt.Errorf("finetune: a table of predictions: %w", err)
+		}
+		if len(rows) != 1+len(samples) || len(rows[0]) <= outputs {
+			return p, fmt.Errorf("finetune: a table of predictions has %d rows for %d records", len(rows)-1, len(samples))
 		}
 		for k := range p.values {
 			text := rows[1+k/outputs][1+k%outputs]

@@ -15,14 +15,6 @@ import (
 // maxTarget bounds targets, which models and files hold as float32.
 const maxTarget = 1e37
 
-// sides are the signs of bounds, as in [Data].
-var sides = map[string]int8{
-	">": 1,
-	"≥": 1,
-	"<": -1,
-	"≤": -1,
-}
-
 // parseNumber reads a target that is a number; NaN is a missing one.
 func parseNumber(text string) (y float64, ok bool) {
 	if check.IsNumberGap(text) {
@@ -42,7 +34,7 @@ func Target(h model.Head, text string) (float64, error) {
 	case h.Kind == model.Classes || len(h.ClassValues) > 0:
 		y = float64(slices.Index(h.ClassValues, text))
 		ok = y >= 0
-	case !ok && h.Kind == model.Regression && check.IsBound(text):
+	case !ok && h.Kind == model.Regression && check.IsAlmostBound(text):
 		return math.NaN(), nil
 	case h.Kind == model.Binary:
 		ok = ok && (y == 0 || y == 1 || math.IsNaN(y))
@@ -59,10 +51,11 @@ func (x *Examples) guessKind() model.Kind {
 	kind := model.Binary
 	numbers := 0
 	texts := 0
+	gaps := 0
 	x.eachTarget(func(_ *records.Record, _, text string) {
 		y, ok := parseNumber(text)
 		switch {
-		case !ok && check.IsBound(text):
+		case !ok && check.IsAlmostBound(text):
 			numbers++
 			kind = model.Regression
 		case !ok && check.HasDecimalComma(text):
@@ -75,10 +68,10 @@ func (x *Examples) guessKind() model.Kind {
 				kind = model.Regression
 			}
 		case !check.IsGap(text):
-			texts++ // "-" next to "+" is a class
+			gaps++
 		}
 	})
-	if texts > numbers {
+	if texts > numbers || numbers == 0 && gaps > 0 { // "-" next to "+" is a class
 		return model.Classes
 	}
 	return kind
@@ -99,16 +92,19 @@ func (x *Examples) readNumbers() error {
 	x.eachTarget(func(r *records.Record, target, text string) {
 		y, ok := parseNumber(text)
 		side := int8(0)
-		if sign, number, found := check.Bound(text); found && x.Task.Bounds && x.Kind == model.Regression {
-			y, ok = parseNumber(number)
-			side = sides[sign]
-			ok = ok && side != 0
+		boundSide, end, isBound := check.Bound(text)
+		if isBound && x.Task.Bounds && x.Kind == model.Regression {
+			y = end
+			side = boundSide
+			ok = true
 		}
 		reason := ""
 		switch {
-		case !ok && check.IsBound(text):
+		case !ok && isBound:
 			reason = "is a bound and not a number; write the number alone, leave the target empty, make " +
 				"classes of it, or ask for bounds (-bounds)"
+		case !ok && check.IsAlmostBound(text):
+			reason = "has a sign or a unit; write the number alone, leave the target empty, or make classes of it"
 		case !ok && check.HasDecimalComma(text):
 			reason = "has a decimal comma; write a point"
 		case !ok:

@@ -169,6 +169,35 @@ func TestMix(t *testing.T) {
 	}
 }
 
+// TestExplainSilent: an explanation of a model whose network has no share computes no embeddings, here of an encoder that
+// cannot give any.
+func TestExplainSilent(t *testing.T) {
+	be := cpu.New(tensor.Float32)
+	e, err := gnn.Architecture{Kind: gnn.KindChemGIN, Hidden: 4, Layers: 2}.New(be, rand.New(rand.NewPCG(1, 2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range e.Parameters() {
+		p.Value = nil
+	}
+	head := model.Head{Kind: model.Regression, Outputs: 1, Mean: []float64{1}, Std: []float64{2}}
+	n := &model.Numbers{Features: []string{"descriptors"}, Size: 1, Hidden: 5, Linear: true}
+	m := model.NewPredictorBeside(e, head, n, 0, rand.New(rand.NewPCG(1, 2)))
+	be.Upload(m.Beside.Linear.W.Value, []float64{1})
+	be.Fill(m.Head.W.Value, 0)
+	be.Fill(m.Head.B.Value, 0)
+	be.Fill(m.Beside.Linear.Share.Value, 1)
+	g := &graph.Graph{Ptr: []int32{0, 1, 2}, Adj: []int32{1, 0}, EdgeLabel: []int32{0, 0},
+		X: graph.Features{Width: 120 * 3, Category: []int32{0, 3}}, Globals: []float32{2}}
+	why, err := m.Explain(t.Context(), g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := 1 + 2*math.Log(3); !near32(why.Prediction, []float64{want}) {
+		t.Errorf("the prediction is %v, want %v", why.Prediction, want)
+	}
+}
+
 // near32 reports whether numbers are equal up to the precision of a file.
 func near32(a, b []float64) bool {
 	return slices.EqualFunc(a, b, func(x, y float64) bool { return math.Abs(x-y) <= 1e-4*(1+math.Abs(y)) })

@@ -139,7 +139,7 @@ func meanScores(ctx context.Context, models []*Trained, graphs []*graph.Graph) (
 					"specmatch: the model is an encoder without a head: it predicts nothing to explain",
 				)
 			}
-			embeddings, err := m.Embed(ctx, batch)
+			embeddings, err := m.embedIfUsed(ctx, batch)
 			if err != nil {
 				return nil, err
 			}

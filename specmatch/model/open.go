@@ -462,17 +462,20 @@ func (m *Trained) Predict(ctx context.Context, graphs []*graph.Graph) (y []float
 	if m.Head == nil {
 		return nil, errors.New("specmatch: the model is an encoder without a head: it can embed, but not predict")
 	}
-	if m.ignoresEmbeddingsInTurn() {
-		if _, err := m.checkGraphs(ctx, graphs); err != nil {
-			return nil, err
-		}
-		return m.Apply(nil, graphs)
-	}
-	h, err := m.Embed(ctx, graphs)
+	h, err := m.embedIfUsed(ctx, graphs)
 	if err != nil {
 		return nil, err
 	}
 	return m.Apply(h, graphs)
+}
+
+// embedIfUsed returns the embeddings of graphs; nil if predictions do not use them.
+func (m *Trained) embedIfUsed(ctx context.Context, graphs []*graph.Graph) ([]float64, error) {
+	if m.ignoresEmbeddingsInTurn() {
+		_, err := m.checkGraphs(ctx, graphs)
+		return nil, err
+	}
+	return m.Embed(ctx, graphs)
 }
 
 // LoadWeights replaces the model's weights by those of a state_dict of PyTorch, in safetensors or
