@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -17,8 +18,8 @@ import (
 )
 
 // A job is what a user starts and waits for, here and in another implementation. Both are
-// commands, split at blanks. The first word of ours is a program of experiments; PYTHON,
-// DATA, OUT and THREADS stand for the flags, an empty directory and the threads.
+// commands, split at blanks. The first word of ours is specmatch or a program of experiments;
+// PYTHON, DATA, OUT and THREADS stand for the flags, an empty directory and the threads.
 type job struct {
 	name       string
 	ours, peer string
@@ -123,12 +124,31 @@ func jobRow(rounds [][2]cost) string {
 		median(func(r [2]cost) float64 { return r[1].processor / r[0].processor }))
 }
 
+// packageOf returns the package of a program.
+func packageOf(program string) string {
+	folder := "experiments"
+	if program == "specmatch" {
+		folder = "specmatch/cmd"
+	}
+	return path.Join("github.com/specmatch/specmatch", folder, program)
+}
+
+// TestJobPrograms: the programs of the jobs exist.
+func TestJobPrograms(t *testing.T) {
+	for _, j := range jobs {
+		program := packageOf(strings.Fields(j.ours)[0])
+		if text, err := exec.CommandContext(t.Context(), "go", "list", program).CombinedOutput(); err != nil {
+			t.Errorf("%s: %s", j.name, text)
+		}
+	}
+}
+
 // run runs both sides in turn while next returns true.
 func (j job) run(
 	ctx context.Context, programs string, threads int, next func() bool, empty func() string,
 ) (rounds [][2]cost, err error) {
 	ours := strings.Fields(j.ours)
-	build := exec.CommandContext(ctx, "go", "build", "-o", programs, "github.com/specmatch/specmatch/experiments/"+ours[0])
+	build := exec.CommandContext(ctx, "go", "build", "-o", programs, packageOf(ours[0]))
 	if text, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%v: %w: %s", build, err, text)
 	}

@@ -130,10 +130,8 @@ func (f *FlagSet) writeFlag(b *bytes.Buffer, fl *flag.Flag, as form) {
 	case value == "":
 		value = "none"
 	}
-	for _, s := range f.small {
-		if v, ok := s.values[fl.Name]; ok {
-			value += "; " + s.when + " " + v
-		}
+	for _, s := range f.secondDefaults(fl.Name) {
+		value += "; " + s.When + " " + s.Default
 	}
 	if v := f.env[fl.Name]; v != "" {
 		value = "$" + v + ", else " + value

@@ -113,6 +113,14 @@ type Description struct {
 	Default json.RawMessage `json:"default"`
 	Usage   string          `json:"usage"`
 	Group   string          `json:"group,omitempty"` // "method" for the settings of methods
+	// Second are the defaults in special runs, such as those of molecules.
+	Second []SecondDefault `json:"second,omitempty"`
+}
+
+// SecondDefault is a default of some runs.
+type SecondDefault struct {
+	When    string `json:"when"`
+	Default string `json:"default"`
 }
 
 // Describe describes the flags, with their present values as defaults.
@@ -124,6 +132,7 @@ func (f *FlagSet) Describe() (descriptions []Description) {
 			Type:    typeOf(fl.Value),
 			Default: Resolved(fl),
 			Usage:   usage,
+			Second:  f.secondDefaults(fl.Name),
 		}
 		if _, ok := fl.Value.(*settingValue); ok {
 			d.Group = "method"
@@ -136,6 +145,16 @@ func (f *FlagSet) Describe() (descriptions []Description) {
 		descriptions = append(descriptions, d)
 	})
 	return descriptions
+}
+
+// secondDefaults returns the defaults of a flag in special runs.
+func (f *FlagSet) secondDefaults(name string) (second []SecondDefault) {
+	for _, s := range f.small {
+		if value, ok := s.values[name]; ok {
+			second = append(second, SecondDefault{s.when, value})
+		}
+	}
+	return second
 }
 
 func typeOf(v flag.Value) string {

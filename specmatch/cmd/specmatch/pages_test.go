@@ -19,6 +19,7 @@ var update = flag.Bool("update", false, "write reference.md anew")
 type described struct {
 	Name, Type, Usage string
 	Default           any
+	Second            []struct{ When, Default string }
 }
 
 // reference is the text of reference.md.
@@ -44,10 +45,19 @@ func reference(t *testing.T) string {
 		}
 		b.WriteString("\n| flag | default | meaning |\n| --- | --- | --- |\n")
 		for _, f := range flags {
-			fmt.Fprintf(&b, "| `-%s` | %s | %s |\n", f.Name, defaultText(f.Default), cell(f.Usage))
+			fmt.Fprintf(&b, "| `-%s` | %s | %s |\n", f.Name, f.defaults(), cell(f.Usage))
 		}
 	}
 	return b.String()
+}
+
+// defaults are the default and those of special runs, in a cell of a table.
+func (f described) defaults() string {
+	text := defaultText(f.Default)
+	for _, s := range f.Second {
+		text += fmt.Sprintf("; %s `%s`", s.When, s.Default)
+	}
+	return strings.TrimPrefix(text, "; ")
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

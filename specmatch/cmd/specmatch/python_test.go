@@ -64,6 +64,9 @@ func pythonParameter(f described) parameter {
 	case value != "":
 		doc += ", default " + value
 	}
+	for _, s := range f.Second {
+		doc += "; " + s.When + " " + s.Default
+	}
 	usage := strings.ReplaceAll(oneLine(f.Usage), `\`, `\\`)
 	name := strings.ReplaceAll(f.Name, "-", "_")
 	return parameter{
