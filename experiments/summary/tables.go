@@ -179,7 +179,7 @@ func (outcomes results) gains(s sheet, protocols ...string) *table.Table {
 }
 
 // ranks has the mean rank over sets of the methods that have results on all of them:
-// over all sets, and without the two largest, where fewer methods have run.
+// over all sets, and without the two largest.
 func (outcomes results) ranks() *table.Table {
 	sets := table1.sets
 	groups := [][]string{sets, slices.DeleteFunc(slices.Clone(sets), func(set string) bool {
