@@ -202,6 +202,14 @@ func (a Architecture) Width() int {
 	return a.Hidden
 }
 
+// NodeWidth returns the width F of what [NodeEncoder.Nodes] returns, which no readout changes.
+func (a Architecture) NodeWidth() int {
+	if a.Kind == KindGIN {
+		return a.Layers * a.Hidden
+	}
+	return a.Hidden
+}
+
 // Size returns how many parameters and buffers an encoder of the architecture has,
 // and how many values they hold together, without building it. The architecture must
 // pass Check.

@@ -188,6 +188,8 @@ func distances(b *graph.Batch, lo, hi, root int32) []int32 {
 // and sets place to their numbers in dst.
 func induced(dst, b *graph.Batch, lo int32, steps, place []int32, wanted func(d int32) bool) {
 	dst.BeginGraph(b.X.Width)
+	dst.Asymmetric = dst.Asymmetric || b.Asymmetric
+	dst.Multigraph = dst.Multigraph || b.Multigraph
 	if !b.X.OneHot() {
 		dst.Densify(dst.Nodes())
 	}

@@ -14,7 +14,7 @@ var ema = &Method{
 	Title:     "InfoNCE + teacher",
 	Regimes:   []Regime{Unsupervised},
 	OnRequest: true,
-	Settings:  contrastSettings,
+	Settings:  viewSettings,
 	new:       func(s Setup) (*Learner, error) { return taughtBy(s, alignment) },
 }
 

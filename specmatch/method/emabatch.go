@@ -16,7 +16,7 @@ var emaBatch = &Method{
 	Title:     "InfoNCE + teacher's graph of the batch",
 	Regimes:   []Regime{Unsupervised},
 	OnRequest: true,
-	Settings:  contrastSettings,
+	Settings:  viewSettings,
 	new:       func(s Setup) (*Learner, error) { return taughtBy(s, batchGraph) },
 }
 

@@ -25,7 +25,7 @@ var emaMemory = &Method{
 	Title:     "InfoNCE + teacher's graph of the set",
 	Regimes:   []Regime{Unsupervised},
 	OnRequest: true,
-	Settings:  contrastSettings,
+	Settings:  viewSettings,
 	new: func(s Setup) (*Learner, error) {
 		l, err := newTaught(s)
 		if err != nil {

@@ -25,7 +25,7 @@ var graphMAE = &Method{
 	Recipe:    map[Regime]Recipe{Unsupervised: {Epochs: 20, Rate: 0.0005, Layers: 5}},
 	new: func(s Setup) (*Learner, error) {
 		return newPretext(s, func(s Setup, e gnn.Encoder, rng *rand.Rand) (Task, error) {
-			return NewFeatureMasking(s.Backend, e, e.Width(), s.Graphs[0].X.Width, rng), nil
+			return NewFeatureMasking(s.Backend, e, s.Encoder.NodeWidth(), s.Graphs[0].X.Width, rng), nil
 		})
 	},
 }

@@ -1,6 +1,8 @@
 package method
 
 import (
+	"slices"
+
 	"github.com/specmatch/specmatch/specmatch"
 	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/specmatch/train"
@@ -48,11 +50,16 @@ var (
 
 var usual = specmatch.DefaultLaplacianMatch()
 
-// contrastSettings lists the settings of the methods that learn from two views with L_C.
-var contrastSettings = []setting.Setting{
-	Policy, Ratio, Tau, Sum, Beta, Warmup, Adjacency, Kappa, Percentile, RandomWalk, ThetaGradient,
-	OnH, Center,
-}
+// The settings of the methods that learn from two views.
+var (
+	// viewSettings are those of the views and of L_C.
+	viewSettings = []setting.Setting{Policy, Ratio, Tau, Sum}
+	// contrastSettings are those of methods that learn by L_C alone, and report L_G.
+	contrastSettings = append(slices.Clone(viewSettings),
+		Adjacency, Kappa, Percentile, RandomWalk, ThetaGradient, OnH, Center)
+	// matchSettings are those of methods that learn by L_G, too.
+	matchSettings = append(slices.Clone(contrastSettings), Beta, Warmup)
+)
 
 // Objective returns the loss for options that are resolved or set by flags.
 func Objective(o Options) specmatch.Objective {

@@ -337,3 +337,70 @@ func TestRichCategories(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnGraphs: on what graphs of users and encoders of the flags may have, every method learns or says why it does not.
+func TestOwnGraphs(t *testing.T) {
+	withEdges := func(g *graph.Graph, value func(k int) int32) {
+		g.EdgeLabel = make([]int32, len(g.Adj))
+		for k := range g.EdgeLabel {
+			g.EdgeLabel[k] = value(k)
+		}
+	}
+	for name, change := range map[string]func(s *method.Setup){
+		"labels of edges": func(s *method.Setup) {
+			s.Encoder.EdgeLabels = 3
+			for _, g := range s.Graphs {
+				withEdges(g, func(k int) int32 { return int32(k % 3) })
+			}
+		},
+		"weights of edges": func(s *method.Setup) {
+			s.Encoder.Weights = true
+			for _, g := range s.Graphs {
+				withEdges(g, func(k int) int32 { return graph.WeightLabel(0.5 * float32(k%3)) })
+			}
+		},
+		"the last layer":    func(s *method.Setup) { s.Encoder.Readout = "last:mean" },
+		"several readouts":  func(s *method.Setup) { s.Encoder.Readout = "all:sum,mean,max" },
+		"arcs of one sense": func(s *method.Setup) { direct(s.Graphs) },
+	} {
+		for _, m := range method.All(method.Unsupervised) {
+			if m.Molecules {
+				continue
+			}
+			t.Run(name+"/"+m.Name, func(t *testing.T) {
+				s := setup(t, cpu.New(tensor.Float32), method.Unsupervised, gnn.KindGIN)
+				change(&s)
+				l, err := m.New(s)
+				if err != nil {
+					if !strings.HasPrefix(err.Error(), "method: ") {
+						t.Error(err)
+					}
+					return
+				}
+				defer l.Close()
+				if _, err := train.Run(t.Context(), l, train.Options{Epochs: min(1, epochs(m))}, nil); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// direct keeps the arcs of graphs that go to a smaller number.
+func direct(graphs []*graph.Graph) {
+	for k, g := range graphs {
+		d := *g
+		d.Ptr = []int32{0}
+		d.Adj = nil
+		d.Directed = true
+		for i := range g.Nodes() {
+			for _, j := range g.Adj[g.Ptr[i]:g.Ptr[i+1]] {
+				if int(j) < i {
+					d.Adj = append(d.Adj, j)
+				}
+			}
+			d.Ptr = append(d.Ptr, int32(len(d.Adj)))
+		}
+		graphs[k] = &d
+	}
+}

@@ -81,6 +81,9 @@ func (m *ArcMasking) Loss(b *graph.Batch, t *autodiff.Tape, rng *rand.Rand) *aut
 			for k := b.Ptr[i]; k < b.Ptr[i+1]; k++ {
 				if !hide[k] {
 					remaining.Adj = append(remaining.Adj, b.Adj[k])
+					if len(b.EdgeLabel) > 0 {
+						remaining.EdgeLabel = append(remaining.EdgeLabel, b.EdgeLabel[k])
+					}
 					continue
 				}
 				heads = append(heads, i)

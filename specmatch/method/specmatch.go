@@ -16,7 +16,7 @@ var specMatch = &Method{
 	Name:     SpecMatch,
 	Title:    "SpecMatch-CL",
 	Regimes:  []Regime{Unsupervised, SemiSupervised, Transfer},
-	Settings: contrastSettings,
+	Settings: matchSettings,
 	new: func(s Setup) (*Learner, error) {
 		loader, err := s.twoViews()
 		if err != nil {
