@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -32,12 +33,7 @@ func (x *experiment) report(stdout io.Writer, outcomes []outcome) error {
 		if s.scaffolds {
 			digits = 2
 		}
-		metric, sign := methodOf(x.methods.Names[0]).metric(s)
-		direction := "↑"
-		if sign < 0 {
-			direction = "↓"
-		}
-		cells := []table.Cell{table.Text(metric + " " + direction)}
+		cells := []table.Cell{table.Text(x.metrics(s))}
 		for _, m := range x.methods.Names {
 			r := newRow(s, m, outcomes)
 			spread := r.Std
@@ -75,9 +71,37 @@ func (m method) metric(s set) (name string, sign float64) {
 	return s.metric, s.sign()
 }
 
-// caption says how the sets are divided.
+// metrics names the metrics of a set, each with the direction in which it is better; methods may have different ones.
+func (x *experiment) metrics(s set) string {
+	var texts []string
+	for _, name := range x.methods.Names {
+		metric, sign := methodOf(name).metric(s)
+		direction := "↑"
+		if sign < 0 {
+			direction = "↓"
+		}
+		if text := metric + " " + direction; !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
+// caption says how the sets are divided, where several do so otherwise, each once.
 func (x *experiment) caption() string {
-	switch s, _ := find(x.data.Datasets[0]); {
+	var captions []string
+	for _, name := range x.data.Datasets {
+		s, _ := find(name) // execute has found it
+		if text := x.division(s); !slices.Contains(captions, text) {
+			captions = append(captions, text)
+		}
+	}
+	return strings.Join(captions, " Others: ")
+}
+
+// division says how a set is divided, and what its entries are.
+func (x *experiment) division(s set) string {
+	switch {
 	case s.scaffolds:
 		return fmt.Sprintf(
 			"%d divisions by scaffold into 80 %% to fit on, 10 %% to choose the regularisation on and "+

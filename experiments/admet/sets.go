@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"path/filepath"
 	"slices"
@@ -135,7 +137,7 @@ type loadedSet struct {
 func locate(ctx context.Context, dir, name string) (path, sum string, err error) {
 	path = filepath.Join(dir, name+".csv")
 	sum, err = dataset.SumFile(ctx, path)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
 		path += ".gz"
 		sum, err = dataset.SumFile(ctx, path)
 	}

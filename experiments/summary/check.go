@@ -182,15 +182,11 @@ func (r *result) flags() []string {
 	case r.Experiment == "semisupervised":
 		return []string{"-label-rate", r.number}
 	case r.Experiment == "transfer":
-		epochs := map[string]string{
-			"100":     "100",
-			"tox21":   "15",
-			"toxcast": "15",
-			"hiv":     "3",
-			"muv":     "2",
-			"ppi":     "8",
+		epochs := tunedFor(r.Dataset)
+		if _, err := strconv.Atoi(r.number); err == nil {
+			epochs = r.number
 		}
-		flags := []string{"-finetune-epochs", cmp.Or(epochs[r.number], "30")}
+		flags := []string{"-finetune-epochs", epochs}
 		if r.Dataset == proteins {
 			flags = append(flags, "-domain", "bio", "-corpus", "shs27k", "-epochs", "20")
 		}
@@ -279,7 +275,7 @@ func (a *again) compute(
 	if r.Dataset != embedded {
 		args = append(args, "-dataset", r.Dataset, "-data", data)
 	}
-	if r.Experiment == "unsupervised" {
+	if r.Experiment == "unsupervised" || r.Experiment == "kernels" {
 		var protocols []string
 		for _, r := range a.rows {
 			protocols = append(protocols, r.Protocol)

@@ -350,7 +350,11 @@ func TestFill(t *testing.T) {
 func made(values map[cell][]float64) results {
 	all := results{}
 	for key, v := range values {
-		all[key] = &result{Row: run.Row{Dataset: key.set, Method: key.method, Protocol: key.protocol, PerSeed: v}}
+		r := run.Row{Dataset: key.set, Method: key.method, Protocol: key.protocol, PerSeed: v}
+		for seed := range v {
+			r.Seeds = append(r.Seeds, seed)
+		}
+		all[key] = &result{Row: r}
 	}
 	return all
 }
@@ -375,6 +379,13 @@ func TestRank(t *testing.T) {
 	}
 	if seeds != 2 || !cmp.Equal(ranks, want) {
 		t.Errorf("%d seeds, ranks %v; want 2 and %v", seeds, ranks, want)
+	}
+	// Seeds are told by their numbers, and not by their places.
+	late := all[cell{"B", "labels", protocol}]
+	late.Seeds = []int{1, 2}
+	late.PerSeed = []float64{0, 9}
+	if alone, n := all.rank([]string{"A", "B"}); n != 1 || alone["labels"][0] != want["labels"][1] {
+		t.Errorf("%d seeds, ranks %v", n, alone)
 	}
 	for seed := range seeds { // a property: ranks of a seed sum to n(n+1)/2
 		sum := 0.0
@@ -442,6 +453,21 @@ func TestRead(t *testing.T) {
 			if !strings.Contains(text, want) {
 				t.Errorf("%v: the tables lack %q:\n%s", files, want, text)
 			}
+		}
+	}
+	// The flags of a run say which column its rows belong to, and its other files have none.
+	degreesOf := strings.NewReplacer(`"e"`, `"unsupervised"`, "MUTAG", "COLLAB").Replace(row("graphmae", "81.25"))
+	walks := strings.Replace(row("node2vec", "72.5"), `"e"`, `"kernels"`, 1)
+	text, err = print(folder(map[string]string{
+		"a/config.json": `{"flags":{"node-features":"degrees"}}`, "a/results.json": degreesOf, "a/splits.json": "{}",
+		"b/config.json": `{"flags":{"walks":1}}`, "b/results.json": walks, "sweep.json": "{}",
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"| 81.25 (80.32) |", "| node2vec | 72.50† ("} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the tables lack %q:\n%s", want, text)
 		}
 	}
 	for want, files := range map[string]map[string]string{

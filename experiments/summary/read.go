@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,7 +22,7 @@ type cell struct{ set, method, protocol string }
 type result struct {
 	run.Row
 	file    string
-	number  string // see labelRate
+	number  string // see numberOf and takeFlags
 	smaller bool   // a smaller form of the method
 	shown   bool   // by a table
 }
@@ -52,7 +53,7 @@ func read(folders []string) (results, error) {
 	outcomes := results{}
 	for _, folder := range folders {
 		err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
-			if err != nil || e.IsDir() || filepath.Ext(path) != ".json" || e.Name() == "config.json" {
+			if err != nil || e.IsDir() || !hasRows(path) {
 				return err
 			}
 			return outcomes.add(path)
@@ -67,6 +68,16 @@ func read(folders []string) (results, error) {
 	return outcomes, nil
 }
 
+// hasRows reports whether a file has rows of results: of those of a run, results.json alone.
+func hasRows(path string) bool {
+	name := filepath.Base(path)
+	if filepath.Ext(name) != ".json" || name == "config.json" || name == "sweep.json" {
+		return false
+	}
+	_, err := os.Stat(filepath.Join(filepath.Dir(path), "config.json"))
+	return err != nil || name == "results.json"
+}
+
 func (outcomes results) add(path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -76,8 +87,9 @@ func (outcomes results) add(path string) error {
 	if err := json.Unmarshal(data, &list); err != nil {
 		return fmt.Errorf("%s: not a results.json: %w", path, err)
 	}
-	number, err := labelRate(path)
-	if err != nil {
+	saved, err := run.Read(filepath.Dir(path))
+	isRun := err == nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for _, x := range list {
@@ -93,13 +105,16 @@ func (outcomes results) add(path string) error {
 				x.Seeds = append(x.Seeds, seed)
 			}
 		}
-		key := cell{x.Dataset + variant(x.Experiment, number), x.Method, x.Protocol}
 		r := &result{
 			Row:     x,
 			file:    path,
-			number:  number,
+			number:  numberOf(path),
 			smaller: strings.HasSuffix(path, "-smaller.json"),
 		}
+		if isRun {
+			r.takeFlags(saved.Flags)
+		}
+		key := cell{x.Dataset + variant(x.Experiment, r.number), x.Method, x.Protocol}
 		switch old := outcomes[key]; {
 		case old != nil && old.smaller == r.smaller:
 			return fmt.Errorf("%s and %s both have %s on %s under %s",
@@ -131,16 +146,46 @@ func (outcomes results) unshown() (lines []string) {
 // degrees ends the name of a file of runs with -node-features degrees.
 const degrees = "degrees"
 
-// labelRate is the share of the labels that the run in a directory had, or else what ends the
-// name of a file after a hyphen, without ".json".
-func labelRate(path string) (string, error) {
-	if saved, err := run.Read(filepath.Dir(path)); err == nil {
-		return string(saved.Flags["label-rate"]), nil
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return "", err
-	}
+// numberOf returns what ends the name of a file after a hyphen, without ".json": the share of the labels, a number of
+// epochs of fine-tuning, or degrees.
+func numberOf(path string) string {
 	base := strings.TrimSuffix(filepath.Base(path), ".json")
-	return base[strings.LastIndex(base, "-")+1:], nil
+	return base[strings.LastIndex(base, "-")+1:]
+}
+
+// takeFlags sets number and smaller by the flags of the run that made a row.
+func (r *result) takeFlags(flags map[string]json.RawMessage) {
+	text := func(name string) string { return strings.Trim(string(flags[name]), `"`) }
+	r.number = ""
+	switch r.Experiment {
+	case "semisupervised":
+		r.number = text("label-rate")
+	case "unsupervised":
+		if text("node-features") == degrees {
+			r.number = degrees
+		}
+	case "transfer":
+		if epochs := text("finetune-epochs"); epochs != tunedFor(r.Dataset) {
+			r.number = epochs
+		}
+	case "kernels":
+		for _, form := range smallerForms[r.Method] {
+			r.smaller = r.smaller || text(form.flag) == form.value
+		}
+	}
+}
+
+// tunedFor returns for how many epochs the tables have a set of transfer fine-tuned.
+func tunedFor(set string) string {
+	epochs := map[string]string{"tox21": "15", "toxcast": "15", "hiv": "3", "muv": "2", proteins: "8"}
+	return cmp.Or(epochs[set], "30")
+}
+
+// smallerForms has the flags of the smaller forms of methods.
+var smallerForms = map[string][]struct{ flag, value string }{
+	"node2vec": {{"walks", "1"}, {"walk-length", "20"}},
+	"sub2vec":  {{"steps", "2000"}},
+	"gin":      {{"gin-epochs", "50"}, {"gin-epochs", "20"}, {"gin-epochs", "7"}},
 }
 
 // variant is what a share of the labels, a number of epochs of fine-tuning, or degrees as

@@ -222,33 +222,42 @@ func (outcomes results) ranks() *table.Table {
 // best; of equal ones each gets the mean of their places.
 func (outcomes results) rank(sets []string) (ranks map[string][]float64, seeds int) {
 	var methods []string
-	var measured [][][]float64 // by method, set and seed
-	seeds = math.MaxInt
+	var found [][]result // by method and set
+	var common []int     // seeds
 	for _, row := range table1.rows {
-		var list [][]float64
+		var list []result
 		for _, set := range sets {
 			if r, _ := outcomes.get(set, row.method, protocol); !r.smaller && len(r.PerSeed) > 1 {
-				list = append(list, r.PerSeed)
+				list = append(list, r)
 			}
 		}
-		if len(list) == len(sets) {
-			methods = append(methods, row.method)
-			measured = append(measured, list)
-			for _, perSeed := range list {
-				seeds = min(seeds, len(perSeed))
-			}
+		if len(list) < len(sets) {
+			continue
+		}
+		if methods == nil {
+			common = slices.Clone(list[0].Seeds)
+		}
+		methods = append(methods, row.method)
+		found = append(found, list)
+		for _, r := range list {
+			common = slices.DeleteFunc(common, func(seed int) bool { return !slices.Contains(r.Seeds, seed) })
 		}
 	}
-	for _, list := range measured {
-		for s := range list {
-			list[s] = list[s][:seeds]
+	measured := make([][][]float64, len(found)) // by method, set and seed
+	for m, list := range found {
+		for _, r := range list {
+			var values []float64
+			for _, seed := range common {
+				values = append(values, r.PerSeed[slices.Index(r.Seeds, seed)])
+			}
+			measured[m] = append(measured[m], values)
 		}
 	}
 	ranks = map[string][]float64{}
 	for i, r := range compare.MeanRanks(measured) {
 		ranks[methods[i]] = r
 	}
-	return ranks, seeds
+	return ranks, len(common)
 }
 
 // draw writes the diagram of critical differences of J. Demšar (2006), on its side: the mean

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -24,6 +25,7 @@ type tuning struct {
 // cent, averaged over the tasks that have both classes, which no task may have.
 const (
 	validAUC     = "valid_roc_auc"
+	validLoss    = "valid_loss"
 	testAUC      = "test_roc_auc"
 	testOneClass = "test_one_class"
 )
@@ -84,14 +86,19 @@ func (x *experiment) learner(be backend.Backend, t *tuning) (*finetune.Learner, 
 		finetune.Options{Batch: x.fine.Batch, Rate: x.fine.LR, Seed: uint64(t.seed)})
 }
 
+// choose returns the ROC-AUC of the test set at the epoch that a protocol takes. Without a task of both classes in the
+// validation set, best-val takes the epoch of the least validation loss.
 func (t *tuning) choose(protocol string) float64 {
-	valid := t.result.Series(validAUC)
 	test := t.result.Series(testAUC)
-	chosen := len(test) - 1
-	if protocol == protocolBest {
-		chosen = floats.MaxIdx(valid)
+	if protocol != protocolBest {
+		return test[len(test)-1]
 	}
-	return test[chosen]
+	valid := t.result.Series(validAUC)
+	isKnown := func(auc float64) bool { return !math.IsNaN(auc) }
+	if !slices.ContainsFunc(valid, isKnown) {
+		return test[floats.MinIdx(t.result.Series(validLoss))]
+	}
+	return test[floats.MaxIdx(valid)]
 }
 
 // skipped returns how many tasks of the test set have one class only.

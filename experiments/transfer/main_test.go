@@ -507,4 +507,11 @@ func TestChoose(t *testing.T) {
 	if auc := r.choose(protocolBest); auc != 3 {
 		t.Errorf("best: %v", auc)
 	}
+	for e, m := range r.result.Epochs { // no validation task has both classes
+		delete(m, validAUC)
+		m[validLoss] = []float64{0.7, 0.6, 0.5, 0.4, 0.9}[e]
+	}
+	if auc := r.choose(protocolBest); auc != 4 {
+		t.Errorf("best by the loss: %v", auc)
+	}
 }

@@ -33,3 +33,17 @@ func TestCountTwins(t *testing.T) {
 		t.Errorf("nothing but twins: %v", v)
 	}
 }
+
+// TestScoreCheck: an accuracy of 0 is one, if its folds are there.
+func TestScoreCheck(t *testing.T) {
+	for _, s := range []Score{{Accuracy: 0, Folds: []float64{0, 0}}, {Accuracy: 100}, {Accuracy: 0.5}} {
+		if err := s.Check(); err != nil {
+			t.Errorf("%+v: %v", s, err)
+		}
+	}
+	for _, s := range []Score{{}, {Accuracy: math.NaN(), Folds: []float64{1}}, {Accuracy: 101}, {Accuracy: -1}} {
+		if s.Check() == nil {
+			t.Errorf("%+v is taken", s)
+		}
+	}
+}

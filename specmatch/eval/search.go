@@ -30,6 +30,8 @@ type search struct {
 	// outer fold, and that settings are in descending order of C.
 	held bool
 	opt  Options
+	// forgets says that a worker's machine is too large to be kept between tasks, see boundMemory.
+	forgets bool
 }
 
 // newSearch checks the folds and the options. y is valid.
@@ -62,7 +64,11 @@ func newSearch(y []int, inputs int, outer, held []dataset.Fold, opt Options) (*s
 	return s, nil
 }
 
-// boundMemory lowers the number of workers until their kernel matrices take 2 GB at most.
+// keptBytes bounds the kernel matrices that a worker keeps for its next task where several evaluations share slots.
+const keptBytes = 64 << 20
+
+// boundMemory lowers the number of workers until their kernel matrices take 2 GB at most. Large ones live as long as
+// a slot is held, so that there are no more of them than slots.
 func (s *search) boundMemory() {
 	var train, test int
 	for _, f := range s.outer {
@@ -74,6 +80,7 @@ func (s *search) boundMemory() {
 		bytes += 4 * int64(train) * int64(train)
 	}
 	s.opt.Workers = min(s.opt.Workers, int(max(1, (2<<30)/max(1, bytes))))
+	s.forgets = s.opt.Slots != nil && bytes > keptBytes
 }
 
 // classify reports which points of test a machine trained on train classifies correctly, for each C
@@ -121,6 +128,9 @@ func (s *search) run(ctx context.Context, newMachine func() machine) (*Result, e
 			}
 			if machines[worker] == nil {
 				machines[worker] = newMachine()
+			}
+			if s.forgets {
+				defer func() { machines[worker] = nil }()
 			}
 			return f(machines[worker], task)
 		})
