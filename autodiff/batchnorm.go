@@ -26,7 +26,7 @@ type Norm struct {
 	// last group are padding.
 	Groups *backend.Indices
 	Eps    float64
-	// Weights [N×1], unless nil, are constants > 0: row i counts as Weights_i equal rows of
+	// Weights [N×1], unless nil, are constants ≥ 1: row i counts as Weights_i equal rows of
 	// its group. The result has each row once; its gradient is that of all equal rows.
 	Weights *tensor.Tensor
 	// Bias [1×F], unless nil, is added to x first. The mean takes it away again, so that

@@ -79,6 +79,13 @@ func (a *Arena) Alloc(rows, cols int) *tensor.Tensor {
 		a.ready = true
 	}
 	class := sizeClass(rows * cols)
+	if class >= len(a.free) {
+		panic(&Error{
+			Backend: a.Engine,
+			Op:      fmt.Sprintf("Alloc [%d×%d]", rows, cols),
+			Err:     errors.New("more elements than any memory has"),
+		})
+	}
 	size := int64(classSize(class)) * int64(a.ElementBytes)
 	var e freed
 	if s := a.free[class]; len(s) > 0 {
@@ -151,7 +158,7 @@ func (a *Arena) InUse() int64 {
 }
 
 // Drain empties the free lists and hands every buffer on them to release.
-// Engines whose memory is not Go's call it to close, or when memory runs out.
+// Engines whose memory is not Go's call it to close.
 func (a *Arena) Drain(release func(b tensor.Buffer)) {
 	for class, s := range a.free {
 		for _, e := range s {

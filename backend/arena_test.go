@@ -203,3 +203,15 @@ func TestArenaForgets(t *testing.T) {
 		t.Errorf("%d buffers made for 6, %d times forgotten", *made, collected)
 	}
 }
+
+// TestArenaLargest: a size that no class holds is an error with its shape.
+func TestArenaLargest(t *testing.T) {
+	a := Arena{Engine: "test", ElementBytes: 4, Make: func(int) (tensor.Buffer, error) { return nil, nil }}
+	defer func() {
+		failure, ok := recover().(*Error)
+		if !ok || failure.Op != "Alloc [300000×300000]" {
+			t.Errorf("%v", failure)
+		}
+	}()
+	a.Alloc(300000, 300000)
+}

@@ -13,9 +13,13 @@ import (
 // Features returns the features as a dense matrix [N×F], one-hot or not.
 func (b *Batch) Features() *autodiff.Var {
 	if b.x == nil {
-		if features := &b.Host.X; features.Dense != nil {
+		features := &b.Host.X
+		switch {
+		case features.Dense != nil:
 			b.x = b.upload(b.Host.Nodes(), features.Width, features.Dense)
-		} else {
+		case features.Width > plan.WidestIdentity && !b.recorded:
+			b.x = b.tape.Const(plan.WideOneHot(b.tape, features.Category[:b.Host.Nodes()], features.Width))
+		default:
 			b.x = b.tape.Const(plan.OneHot(b.tape, b.categories(), features.Width))
 		}
 	}

@@ -40,9 +40,11 @@ func (g *ChemGIN) Reads() Reads {
 	return g.Config.Readout.reads(Reads{Edges: labels, Host: g.tables == nil})
 }
 
-// Reads implements [Encoder]: a BioGIN reads the counts of the bits of the labels of edges.
+// Reads implements [Encoder]: a BioGIN reads the counts of the bits of the labels of edges, and with Center the host's
+// places of graphs.
 func (g *BioGIN) Reads() Reads {
-	return g.Config.Readout.reads(Reads{Edges: BitLabels(EdgeBits, EdgeSelfLoop)})
+	labels := BitLabels(EdgeBits, EdgeSelfLoop)
+	return g.Config.Readout.reads(Reads{Edges: labels, Host: g.Config.Center && g.Config.Readout == ""})
 }
 
 // reads adds what a readout reads: the host takes part in finding maxima.

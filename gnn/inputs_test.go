@@ -8,9 +8,11 @@ import (
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/gradcheck"
+	"github.com/specmatch/specmatch/backend/cpu"
 	"github.com/specmatch/specmatch/backend/ref"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/tensor"
 )
 
 // TestInputsRefuse: a batch of another kind than the first does not take its place,
@@ -72,5 +74,26 @@ func TestInputsBatch(t *testing.T) {
 		checkClose(t, fmt.Sprintf("directed %v", directed), run(padded, nodes), run(gnn.NewBatch(tape, b), b.Nodes()), 1e-14)
 		tape.Reset()
 		in.Close()
+	}
+}
+
+// TestWideFeatures: one-hot features of many columns take the memory of their matrix, and not of a square of columns.
+func TestWideFeatures(t *testing.T) {
+	const width = 200_000 // squared, 160 GB
+	be := cpu.New(tensor.Float32)
+	host := graph.Collate(&graph.Graph{
+		Ptr: []int32{0, 0, 0},
+		X:   graph.Features{Width: width, Category: []int32{7, width - 1}},
+	})
+	tape := autodiff.NewInference(be)
+	defer tape.Reset()
+	var ones []int
+	for k, v := range gnn.NewBatch(tape, host).Features().Data() {
+		if v != 0 {
+			ones = append(ones, k)
+		}
+	}
+	if want := []int{7, 2*width - 1}; !slices.Equal(ones, want) {
+		t.Errorf("ones at %v, want %v", ones, want)
 	}
 }

@@ -41,10 +41,10 @@ func (c InfoNCE) fusedLoss(u1, u2 *autodiff.Var) *autodiff.Var {
 	return loss
 }
 
-// fusedLoss returns the loss of z¹, z² [n×D] in tiles. It returns nil if the engine does not offer it, or
-// if n is so small that the definition is faster.
+// fusedLoss returns the loss of z¹, z² [n×D] in tiles. It returns nil if the engine does not offer it, 
+// if n is so small that the definition is faster, or if the views have different widths.
 func (c LaplacianMatch) fusedLoss(z1, z2 *autodiff.Var) *autodiff.Var {
-	if !c.canFuse() || !tiles(z1.Tape(), z1.Rows()) {
+	if !c.canFuse() || !tiles(z1.Tape(), z1.Rows()) || z1.Cols() != z2.Cols() {
 		return nil
 	}
 	_, loss := fused(autodiff.ConcatRows(z1.L2Normalize(), z2.L2Normalize()), nil, &c)

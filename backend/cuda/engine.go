@@ -182,7 +182,7 @@ func (e *engine) newPool() *pool {
 				return nil, errRepeat
 			}
 			address, err := e.heap.take(bytes)
-			p.made += bytes
+			p.made += round(bytes)
 			return &buffer{address, n, p}, err
 		},
 		Poison: func(b tensor.Buffer) {

@@ -34,8 +34,8 @@ var (
 // with a zero of A, except for A·Bᵀ.)
 //
 // Every element of C depends only on its row of op(A), its column of op(B), its
-// old value, alpha and beta; so computing C in blocks of rows, or of columns,
-// gives the same bits as in one call. The sum over k runs in order in blocks of
+// old value, alpha and beta, and on whether n exceeds 64; so computing C in blocks of rows
+// gives the same bits as in one call, and so do blocks of columns on the same side of 64. The sum over k runs in order in blocks of
 // at most 704, or 320 if n ≤ 64, of equal length except the last; each block is a chain of fused
 // multiply-adds from zero, times alpha, added to C. The vector instruction sets
 // agree bit for bit; plain Go rounds the products.

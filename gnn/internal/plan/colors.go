@@ -182,6 +182,8 @@ func (r *rows) features() *autodiff.Var {
 	switch {
 	case r.first == nil:
 		return b.Features()
+	case features.Dense == nil && features.Width > WidestIdentity:
+		return b.Tape.Const(WideOneHot(b.Tape, r.categories(), features.Width))
 	case features.Dense == nil:
 		return b.Tape.Const(OneHot(b.Tape, b.Tape.Indices(r.categories()), features.Width))
 	}
@@ -218,7 +220,10 @@ func (b *Batch) ColorCounts(sight graph.Sight, layers int) (counts []int) {
 	return counts
 }
 
-// OneHot returns the matrix [N×width] whose row i has a one in column categories[i].
+// WidestIdentity bounds the width of [OneHot], which makes a square of it.
+const WidestIdentity = 4096
+
+// OneHot returns the matrix [N×width] whose row i has a one in column categories[i], on the engine alone.
 func OneHot(t *autodiff.Tape, categories *backend.Indices, width int) *tensor.Tensor {
 	be := t.Backend()
 	identity := t.Alloc(width, width)
@@ -226,5 +231,16 @@ func OneHot(t *autodiff.Tape, categories *backend.Indices, width int) *tensor.Te
 	be.Fill(identity, 0)
 	be.FillDiagonal(identity, 1)
 	be.GatherRows(x, identity, categories)
+	return x
+}
+
+// WideOneHot is [OneHot] without the square, for categories that the host knows.
+func WideOneHot(t *autodiff.Tape, categories []int32, width int) *tensor.Tensor {
+	values := make([]float32, len(categories)*width)
+	for i, category := range categories {
+		values[i*width+int(category)] = 1
+	}
+	x := t.Alloc(len(categories), width)
+	t.Backend().Upload32(x, values)
 	return x
 }
