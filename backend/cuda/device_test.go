@@ -266,10 +266,17 @@ func again(t *testing.T, lib, tests string, env ...string) (output string, err e
 	return string(out), err
 }
 
-// TestStandIn runs the tests of the device on a driver that stands in for one:
-// everything but the device itself.
+// TestStandIn is what can be tested with a driver that stands in for one, which takes a while to build.
 func TestStandIn(t *testing.T) {
 	lib := standIn(t)
+	t.Run("device", func(t *testing.T) { testStandIn(t, lib) })
+	t.Run("cures", func(t *testing.T) { testCures(t, lib) })
+	t.Run("NVRTC", func(t *testing.T) { testNVRTC(t, lib) })
+}
+
+// testStandIn runs the tests of the device: everything but the device itself. The conformance suite is long, and the
+// emulator passes it, too.
+func testStandIn(t *testing.T, lib string) {
 	log := filepath.Join(t.TempDir(), "log")
 	tests := "^(TestDevice(|EveryKernel|Training|Shared|Uploads|Others)|TestTallProducts)$"
 	if testing.Short() {
@@ -293,7 +300,7 @@ func TestStandIn(t *testing.T) {
 	}
 }
 
-// TestOpening opens the engine and shows how that ends, for TestCures.
+// TestOpening opens the engine and shows how that ends, for testCures.
 func TestOpening(t *testing.T) {
 	be, err := backend.Open("cuda-tf32", tensor.Float32)
 	if err == nil {
@@ -305,9 +312,8 @@ func TestOpening(t *testing.T) {
 	fmt.Println("opening:", err)
 }
 
-// TestCures: what can be missing, one error each, with what to do.
-func TestCures(t *testing.T) {
-	lib := standIn(t)
+// testCures: what can be missing, one error each, with what to do.
+func testCures(t *testing.T, lib string) {
 	for _, c := range []struct {
 		name, lib, env string
 		want           []string
@@ -342,10 +348,10 @@ func TestCures(t *testing.T) {
 	}
 }
 
-// TestNVRTC compiles the kernels as SPECMATCH_NVRTC does, which gives the embedded
+// testNVRTC compiles the kernels as SPECMATCH_NVRTC does, which gives the embedded
 // PTX but for the numbers of registers, and opens the engine with them. It needs the compiler of toolkit.sh, named
 // in SPECMATCH_LIBNVRTC.
-func TestNVRTC(t *testing.T) {
+func testNVRTC(t *testing.T, lib string) {
 	if os.Getenv("SPECMATCH_LIBNVRTC") == "" {
 		t.Skip("SPECMATCH_LIBNVRTC names no compiler")
 	}
@@ -359,7 +365,7 @@ func TestNVRTC(t *testing.T) {
 			t.Errorf("%v: %d bytes of PTX are not the %d that are embedded", p, len(ptx), len(kernels.PTX(p)))
 		}
 	}
-	out, err := again(t, standIn(t), "^TestOpening$", "SPECMATCH_NVRTC=compute_90")
+	out, err := again(t, lib, "^TestOpening$", "SPECMATCH_NVRTC=compute_90")
 	if err != nil || !strings.Contains(out, "opening: <nil>") {
 		t.Errorf("%v\n%s", err, out)
 	}
