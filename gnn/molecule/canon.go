@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// mostLabelings bounds the search for the canonical form. Molecules need far fewer. The form of an
-// adversarial graph may depend on the order of its atoms.
+// mostLabelings bounds the search for the canonical form of a connected part. Molecules need far fewer. The form
+// of an adversarial graph may depend on the order of its atoms.
 const mostLabelings = 10_000
 
 // A canon finds a canonical form: a description of a molecule that does not
@@ -73,7 +73,6 @@ func (p *partition) set(q *partition) {
 // parts.
 func (c *canon) form(v *perceiver) string {
 	c.v = v
-	c.tries = 0
 	c.start()
 	c.parts = c.parts[:0]
 	for i := range int32(len(v.m.Atoms)) {
@@ -82,6 +81,7 @@ func (c *canon) form(v *perceiver) string {
 		}
 		c.collect(i)
 		c.best = c.best[:0]
+		c.tries = 0
 		c.colours()
 		c.refine()
 		c.search(0)
@@ -229,10 +229,7 @@ func (c *canon) search(depth int) {
 	lo, hi := c.class()
 	if hi == 0 {
 		c.describe()
-		if len(c.best) == 0 || bytes.Compare(c.buffer, c.best) < 0 {
-			c.best = append(c.best[:0], c.buffer...)
-			c.bestOrder = append(c.bestOrder[:0], c.work.order...)
-		}
+		c.keepBest()
 		return
 	}
 	if len(c.levels) <= 2*depth+1 {
@@ -251,6 +248,9 @@ func (c *canon) search(depth int) {
 		}
 		c.tries++
 		c.describe()
+		if len(c.best) == 0 { // the search may end before it comes here again
+			c.keepBest()
+		}
 		if slices.ContainsFunc(c.seen[mark:], func(s []byte) bool { return bytes.Equal(s, c.buffer) }) {
 			continue
 		}
@@ -260,6 +260,14 @@ func (c *canon) search(depth int) {
 	}
 	clear(c.seen[mark:])
 	c.seen = c.seen[:mark]
+}
+
+// keepBest keeps the description in c.buffer if it is the smallest so far.
+func (c *canon) keepBest() {
+	if len(c.best) == 0 || bytes.Compare(c.buffer, c.best) < 0 {
+		c.best = append(c.best[:0], c.buffer...)
+		c.bestOrder = append(c.bestOrder[:0], c.work.order...)
+	}
 }
 
 // describe writes the molecule to c.buffer, in the order of the partition. Every class must have one

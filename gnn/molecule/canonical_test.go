@@ -2,6 +2,7 @@ package molecule_test
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/specmatch/specmatch/gnn/molecule"
@@ -52,6 +53,26 @@ func TestCanonicalSMILES(t *testing.T) {
 			if again := p.CanonicalSMILES(other); again != got {
 				t.Errorf("%s becomes %s, and in another order %s", smiles, got, again)
 			}
+		}
+	}
+}
+
+// TestManyParts: the last of many symmetric parts has a form of its own.
+func TestManyParts(t *testing.T) {
+	var p molecule.Parser
+	seen := map[string]bool{}
+	for _, part := range []string{"CC", "OO", "NN"} {
+		m, err := p.Parse(strings.Repeat("FS(F)(F)(F)(F)F.", 500) + part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		identity := p.Canonical(m)
+		if seen[identity] {
+			t.Errorf("%s does not change the form", part)
+		}
+		seen[identity] = true
+		if text := p.CanonicalSMILES(m); len(text) != 500*len("FS(F)(F)(F)(F)F.")+len(part) {
+			t.Errorf("%s: the short form has %d bytes", part, len(text))
 		}
 	}
 }
