@@ -83,6 +83,30 @@ func specimens(t *testing.T, small, large int) (texts []string) {
 // TestConfigured: drawings of molecules with configurations have no faults.
 func TestConfigured(t *testing.T) { checkDrawings(t, configured) }
 
+// TestDative: rings that only dative bonds close are drawn as rings: in one piece with others or not.
+func TestDative(t *testing.T) {
+	var p molecule.Parser
+	for _, text := range []string{
+		"C1C[NH2][Pt](Cl)(Cl)[NH2]1",
+		"C1C[NH2]->[Pt](Cl)(Cl)<-[NH]1C",
+		"C1CN2->[Pt](Cl)(<-N1)<-NCC2",
+		"NCC1=O->[Cu]<-N1",
+		"O=C1C[NH2]->[Cu]2(O1)OC(=O)C[NH2]->2",
+		"C1CN2->[Fe]34(<-N1)<-N(CC2)CCN->3CCN->4",
+		"c1ccc2c(c1)N->[Pt](Cl)(Cl)<-N2",
+		"c1ccn2->[Ru](Cl)(Cl)<-n3ccccc3c2c1",
+		"[CH-]12->[Fe+2]345<-[CH]1=[CH]->3[CH]->4=[CH]->52",
+	} {
+		m, err := p.Parse(text)
+		if err != nil {
+			t.Fatal(text, err)
+		}
+		for _, fault := range faults(Layout(m.Clone())) {
+			t.Errorf("%s: %s", text, fault)
+		}
+	}
+}
+
 // TestDrawings: drawings of real molecules have no faults.
 func TestDrawings(t *testing.T) {
 	if *all {

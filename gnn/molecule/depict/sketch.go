@@ -168,6 +168,52 @@ func (s *sketch) findBlocks() {
 			b.rings = append(b.rings, ring)
 		}
 	}
+	for _, b := range s.blocks {
+		if len(b.rings) == 0 { // the molecule counts no ring with a dative bond
+			b.rings = s.cycles(b)
+		}
+	}
+}
+
+// cycles returns cycles of a block, as short as possible, that have all of its bonds.
+func (s *sketch) cycles(b *block) (cycles [][]int) {
+	covered := map[int]bool{}
+	for _, k := range b.bonds {
+		if covered[k] {
+			continue
+		}
+		cycle, bonds := s.cycle(k)
+		cycles = append(cycles, cycle)
+		for _, member := range bonds {
+			covered[member] = true
+		}
+	}
+	return cycles
+}
+
+// cycle returns the atoms and the bonds of a shortest cycle through a bond of a block. It searches the block from
+// one end of the bond to the other, breadth first.
+func (s *sketch) cycle(bond int) (atoms, bonds []int) {
+	begin := s.bonds[bond].begin
+	end := s.bonds[bond].end
+	arrival := map[int]link{begin: {atom: -1, bond: bond}} // the atom before each one, and the bond from there
+	queue := []int{begin}
+	for len(queue) > 0 && queue[0] != end {
+		i := queue[0]
+		queue = queue[1:]
+		for _, l := range s.links[i] {
+			_, found := arrival[l.atom]
+			if !found && l.bond != bond && s.bonds[l.bond].block == s.bonds[bond].block {
+				arrival[l.atom] = link{atom: i, bond: l.bond}
+				queue = append(queue, l.atom)
+			}
+		}
+	}
+	for i := end; i >= 0; i = arrival[i].atom {
+		atoms = append(atoms, i)
+		bonds = append(bonds, arrival[i].bond)
+	}
+	return atoms, bonds
 }
 
 // A blockFinder is Tarjan's search for biconnected components.
