@@ -1,9 +1,9 @@
 // Package library searches, clusters, samples and maps libraries of molecules by how similar they are.
 //
 // The mental model: a [Set] holds one fingerprint or vector per molecule, and knows the similarity
-// of each two, from 0 to 1. [Bits] has Tanimoto's similarity of Morgan bits, [Counts] that of
-// Morgan counts, and [Vectors] the cosine of vectors of an encoder. The other functions take any of
-// them:
+// of each two. [Bits] has Tanimoto's similarity of Morgan bits, and [Counts] that of Morgan counts,
+// from 0 to 1. [Vectors] has the cosine of vectors of an encoder, from -1 to 1. The other functions
+// take any of them:
 //
 //   - [Set.Search] adds the molecules that are similar to a query to a [Best], which keeps the
 //     nearest ones. A library that is larger than memory is searched part by part, into the same

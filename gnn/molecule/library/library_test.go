@@ -281,6 +281,23 @@ func TestTSNE(t *testing.T) {
 	}
 }
 
+// TestTSNEOpposite: vectors whose cosines are all negative are neighbours, too, which keeps them together.
+func TestTSNEOpposite(t *testing.T) {
+	v := library.NewVectors(3)
+	for _, corner := range [][]float64{{1, 1, 1}, {1, -1, -1}, {-1, 1, -1}, {-1, -1, 1}} {
+		v.Add(corner)
+	}
+	p, err := library.TSNE(t.Context(), v, library.TSNEOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, xy := range p.XY[1:] {
+		if d := distance(xy, p.XY[0]); d > 1000 {
+			t.Errorf("%v apart", d)
+		}
+	}
+}
+
 func distance(a, b [2]float64) float64 { return math.Hypot(a[0]-b[0], a[1]-b[1]) }
 
 // TestSmall: maps of no, one and two molecules, and of equal ones, are finite.

@@ -25,6 +25,7 @@ type Best struct {
 }
 
 // NewBest returns an empty Best for the top hits whose similarity is at least least; top 0 keeps all of them.
+// With least 0, vectors whose cosine is negative are no hits.
 func NewBest(top int, least float64) *Best { return &Best{top: top, least: least} }
 
 // Add adds a hit, if it is among the best so far. Hits come by ascending index: an equal one that

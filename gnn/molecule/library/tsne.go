@@ -78,7 +78,7 @@ func affinities(ctx context.Context, s Set, perplexity float64) ([][]edge, error
 	count := min(n-1, int(nearestPerplexity*perplexity))
 	conditional := make([][]edge, n)
 	err := parallel(ctx, n, nil, func(i int) {
-		best := NewBest(count+1, 0)
+		best := NewBest(count+1, math.Inf(-1))
 		s.Search(best, s, i, 0, n, 0)
 		var squares []float64
 		for _, hit := range best.Hits() {
