@@ -8,7 +8,6 @@ package parquet
 
 import (
 	"bytes"
-	"encoding/csv"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -38,7 +37,6 @@ type Text struct {
 	line   []string
 	buffer []parquet.Row
 	text   bytes.Buffer
-	csv    *csv.Writer // to text
 }
 
 // Open opens a Parquet file. Errors, also those of reading, name the file. The reader closes it
@@ -77,7 +75,6 @@ func Open(path string) (t *Text, err error) {
 	if x.left > 0 { // the library fails where there are no rows
 		x.rows = parquet.NewReader(p)
 	}
-	x.csv = csv.NewWriter(&x.text)
 	var types []format.LogicalTypeValue // of the leaves
 	for _, e := range p.Metadata().Schema {
 		if e.NumChildren.V == 0 {
@@ -88,8 +85,7 @@ func Open(path string) (t *Text, err error) {
 	if len(x.line) == 0 {
 		return nil, fmt.Errorf("%s: has no column of numbers or texts", path)
 	}
-	x.csv.Write(x.line) // a bytes.Buffer takes everything
-	x.csv.Flush()
+	x.writeLine()
 	return x, nil
 }
 
@@ -137,9 +133,8 @@ func (t *Text) Read(p []byte) (n int, err error) {
 					t.line[t.column[c]] = t.format[t.column[c]](v)
 				}
 			}
-			t.csv.Write(t.line)
+			t.writeLine()
 		}
-		t.csv.Flush()
 		if n == 0 {
 			switch {
 			case err == nil:
@@ -156,6 +151,22 @@ func (t *Text) Read(p []byte) (n int, err error) {
 		}
 	}
 	return t.text.Read(p)
+}
+
+// writeLine appends the line to the text. A csv.Writer would not do: it quotes neither a field that is alone and
+// empty, whose line a reader takes for a blank one, nor other separators in a header, by which a reader counts.
+func (t *Text) writeLine() {
+	for i, field := range t.line {
+		if i > 0 {
+			t.text.WriteByte(',')
+		}
+		isBlank := field == "" && len(t.line) == 1
+		if isBlank || strings.ContainsAny(field, ",;\t\"\r\n") {
+			field = `"` + strings.ReplaceAll(field, `"`, `""`) + `"`
+		}
+		t.text.WriteString(field)
+	}
+	t.text.WriteByte('\n')
 }
 
 // Close closes the file. It may be called after the end, and twice.

@@ -317,6 +317,32 @@ func TestTypes(t *testing.T) {
 	}
 }
 
+// TestText: a reader of the text sees every row of a single column, and no separator other than the comma.
+func TestText(t *testing.T) {
+	var single, named bytes.Buffer
+	ethanol := "CCO"
+	err := errors.Join(
+		parquetgo.Write(&single, []struct {
+			SMILES *string `parquet:"smiles,optional"`
+		}{{&ethanol}, {}, {&ethanol}}),
+		parquetgo.Write(&named, []struct {
+			SMILES string `parquet:"smiles"`
+			Assay  string `parquet:"IC50;nM;assay"`
+		}{{"C", "1\t2"}, {"CC", ` x, "y`}}),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, b := range map[string]*bytes.Buffer{
+		"smiles\nCCO\n\"\"\nCCO\n":                                 &single,
+		"smiles,\"IC50;nM;assay\"\nC,\"1\t2\"\nCC,\" x, \"\"y\"\n": &named,
+	} {
+		if text, err := read(t, b.Bytes()); err != nil || text != want {
+			t.Errorf("%q, %v, want %q", text, err, want)
+		}
+	}
+}
+
 // TestNames: columns keep their names and their order, whatever the names have.
 func TestNames(t *testing.T) {
 	names := []string{"z", "class_oxygen, too", `a"b`, "-", "", "é.x", "optional,list"}
