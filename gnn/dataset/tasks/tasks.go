@@ -140,15 +140,22 @@ func (r *reader) header(rows *textfile.Rows) error {
 		return nil
 	}
 	r.task = -1
-	for i, name := range rows.Header {
-		if i == r.key || r.options.Tasks != nil && !slices.Contains(r.options.Tasks, name) {
-			continue
-		}
-		r.columns = append(r.columns, column{position: i, task: r.number(name)})
-	}
+	wanted := map[int]string{} // tasks by position: headers may have blanks around names
 	for _, name := range r.options.Tasks {
-		if _, err := rows.Column(name); err != nil {
+		position, err := rows.Column(name)
+		if err != nil {
 			return err
+		}
+		wanted[position] = name
+	}
+	for i, name := range rows.Header {
+		task, isWanted := wanted[i]
+		if r.options.Tasks == nil {
+			task = name
+			isWanted = true
+		}
+		if i != r.key && isWanted {
+			r.columns = append(r.columns, column{position: i, task: r.number(task)})
 		}
 	}
 	if len(r.columns) == 0 {

@@ -61,9 +61,9 @@ func TestForms(t *testing.T) {
 	if err != nil || l.Rows[0][0].Value != 3 {
 		t.Errorf("%v, %v", l, err)
 	}
-	l, err = read(t, "smiles,x,note,y\nA,1,text,2\n", tasks.Options{Keys: keys, Tasks: []string{"y"}})
-	if err != nil || !slices.Equal(l.Names, []string{"y"}) || l.Unknown != 0 {
-		t.Errorf("a task of three columns: %+v, %v", l, err)
+	l, err = read(t, "smiles,x,note, y\nA,1,text,2\n", tasks.Options{Keys: keys, Tasks: []string{"y", "x"}})
+	if err != nil || !slices.Equal(l.Names, []string{"x", "y"}) || l.Unknown != 0 || l.Count() != 2 {
+		t.Errorf("two tasks of three columns: %+v, %v", l, err)
 	}
 }
 
