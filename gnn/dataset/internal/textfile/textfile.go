@@ -394,13 +394,8 @@ func (c *Rows) Next() error {
 		}
 	}
 	// A row that cannot be read gives its other lines back.
-	var syntax *csv.ParseError
-	reason := "a quote that opens here is not closed; the lines after this one are read as rows of " +
-		"their own"
-	switch {
-	case len(lines) == 1 && !odd && errors.As(bad, &syntax):
-		reason = syntax.Err.Error()
-	case len(lines) == 1 && !odd:
+	isComplete := len(lines) == 1 && !odd
+	if _, ok := bad.(*csv.ParseError); isComplete && !ok {
 		return bad
 	}
 	c.lines.unread(err, lines[1:]...)
@@ -409,8 +404,23 @@ func (c *Rows) Next() error {
 		File:   c.File,
 		Line:   c.start,
 		Value:  Shorten(text),
-		Reason: reason,
+		Reason: reasonFor(bad, isComplete),
 	}
+}
+
+// reasonFor says why a row with quotes cannot be read, given the error of its fields. A row that is not complete
+// gives its other lines back.
+func reasonFor(bad error, isComplete bool) string {
+	const rest = "; the lines after this one are read as rows of their own"
+	var syntax *csv.ParseError
+	var count *dataset.SyntaxError
+	switch {
+	case isComplete && errors.As(bad, &syntax):
+		return syntax.Err.Error()
+	case errors.As(bad, &count): // every quote is closed
+		return count.Reason + rest
+	}
+	return "a quote that opens here is not closed" + rest
 }
 
 // counted returns an error unless the row has a field for each column.
