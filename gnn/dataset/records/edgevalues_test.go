@@ -2,7 +2,6 @@ package records
 
 import (
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -96,17 +95,29 @@ func TestEdgeValuesRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
-	// A graph of another kind is rejected, one without edges is not.
-	const lines = `{"nodes":2,"edges":[[0,1]],"edge_labels":["a"]}
-{"nodes":1,"edges":[]}
-{"nodes":2,"edges":[[0,1]]}
-`
-	table := readText(t, "g.jsonl", lines, Options{})
-	if len(table.Records) != 2 || !strings.Contains(table.Rejected[0].Reason, "those of the first graph 0 attributes and labels (false), and edges have labels") {
-		t.Errorf("%d records, %v", len(table.Records), table.Rejected)
-	}
-	if !slices.Equal(table.Set.Graphs[1].EdgeLabel, []int32{}) {
-		t.Errorf("a graph without edges has the labels %v", table.Set.Graphs[1].EdgeLabel)
+	// A graph of another kind is rejected, one without edges is not, wherever it stands.
+	const withLabel = `{"nodes":2,"edges":[[0,1]],"edge_labels":["a"]}` + "\n"
+	const empty, plain = `{"nodes":1,"edges":[]}` + "\n", `{"nodes":2,"edges":[[0,1]]}` + "\n"
+	const emptyWeights = `{"nodes":1,"edges":[],"edge_weights":[]}` + "\n"
+	for lines, want := range map[string]string{
+		withLabel + empty + plain: "g.jsonl:3: nodes have 0 attributes and labels (false); those of graph 1 have " +
+			"0 attributes and labels (false), and edges have labels",
+		empty + withLabel + plain: "g.jsonl:3: nodes have 0 attributes and labels (false); those of graph 2 have " +
+			"0 attributes and labels (false), and edges have labels",
+		empty + plain + withLabel: "g.jsonl:3: nodes have 0 attributes and labels (false), and edges have labels; " +
+			"those of graph 2 have 0 attributes and labels (false)",
+		emptyWeights + plain + withLabel: "g.jsonl:3: nodes have",
+	} {
+		table := readText(t, "g.jsonl", lines, Options{})
+		if len(table.Records) != 2 || len(table.Rejected) != 1 || !strings.Contains(table.Rejected[0].Error(), want) {
+			t.Errorf("%s%d records, %v, want %s", lines, len(table.Records), table.Rejected, want)
+			continue
+		}
+		for i, g := range table.Set.Graphs {
+			if table.Set.Edges != nil && len(g.EdgeLabel) != len(g.Adj) {
+				t.Errorf("%sgraph %d has %d entries and the labels %v", lines, i, len(g.Adj), g.EdgeLabel)
+			}
+		}
 	}
 }
 

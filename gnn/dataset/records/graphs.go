@@ -278,7 +278,7 @@ func columnsOf(graphs ...*rawGraph) (graph.Columns, error) {
 	for _, g := range graphs {
 		nodes = append(nodes, &g.labels)
 		edges = append(edges, &g.edgeLabels)
-		weighted = weighted || g.weights != nil
+		weighted = weighted || len(g.weights) > 0
 	}
 	labels, err := valuesOf(nodes)
 	if err != nil {

@@ -28,27 +28,42 @@ type Table struct {
 	Set     *dataset.Dataset
 	Content Content
 	Reading Reading
+
+	empty []int // the graphs without nodes, which are rejected, numbered from 0
 }
 
 // ReadAll reads a file as [Read] does, and gives all graphs the columns of features that they
-// need together. Graphs that have other kinds of features than the first are rejected. It
-// returns an error if no record can be used.
+// need together. Graphs that have other kinds of features than the first are rejected, and those whose
+// edges have others than those of the first with edges. It returns an error if no record can be used.
 func ReadAll(ctx context.Context, path string, o Options) (*Table, error) {
 	t := new(Table)
 	o.table = t
 	o.Reading = &t.Reading
 	var raws []*rawGraph
+	var reference *rawGraph // the first graph, and then the first one with edges
+	var number int          // of the reference
 	err := Read(ctx, path, o, func(rec *Record) error {
 		if raw, ok := rec.body.(*rawGraph); ok && rec.Err == nil && o.Columns == nil {
-			raws = append(raws, raw)
-			if !raw.like(raws[0]) {
-				raws = raws[:len(raws)-1]
+			if reference == nil {
+				reference = raw
+				number = rec.Number
+			}
+			if raw.like(reference) {
+				raws = append(raws, raw)
+			} else {
 				rec.Err = &dataset.SyntaxError{File: path, Line: rec.Line, Reason: fmt.Sprintf(
-					"nodes have %s; those of the first graph %s", raw.kinds(), raws[0].kinds())}
+					"nodes have %s; those of graph %d have %s", raw.kinds(), number, reference.kinds())}
+			}
+			if rec.Err == nil && len(reference.edges) == 0 {
+				reference = raw
+				number = rec.Number
 			}
 		}
 		if rec.Err != nil {
 			t.Rejected = append(t.Rejected, rec.Err)
+			if rec.Err.Reason == noNodes {
+				t.empty = append(t.empty, rec.Number-1)
+			}
 		} else {
 			t.Records = append(t.Records, rec)
 		}
@@ -135,7 +150,7 @@ func (t *Table) joinColumns(raws []*rawGraph) error {
 		}
 		t.Records[i].Graph, err = raw.with(c)
 		if err != nil {
-			return err
+			return fmt.Errorf("line %d: %w", t.Records[i].Line, err)
 		}
 	}
 	for _, l := range c.Labels {
@@ -231,11 +246,7 @@ func readClassified(ctx context.Context, path string, f *os.File, sum hash.Hash)
 // takeEmpty notes the graphs without nodes in the set. It returns an error if other records are rejected.
 func (t *Table) takeEmpty() error {
 	isEmpty := func(e *dataset.SyntaxError) bool { return e.Reason == noNodes }
-	for _, e := range t.Rejected {
-		if isEmpty(e) {
-			t.Set.Empty = append(t.Set.Empty, e.Line-1)
-		}
-	}
+	t.Set.Empty = t.empty
 	t.Rejected = slices.DeleteFunc(t.Rejected, isEmpty)
 	if n := len(t.Rejected); n > 0 {
 		return fmt.Errorf("dataset: %d of %d graphs cannot be used, such as %w",
@@ -262,18 +273,28 @@ func (t *Table) classify(path string) error {
 		)
 	}
 	t.Set.Classes = len(classes)
-	t.Set.ClassValues = nil
-	for c, text := range classes {
-		value, err := strconv.Atoi(text)
-		if err != nil {
-			value = c
-		}
-		t.Set.ClassValues = append(t.Set.ClassValues, value)
-	}
+	t.Set.ClassValues = classValues(classes)
 	for i, g := range t.Set.Graphs {
 		g.Class = slices.Index(classes, texts[i])
 	}
 	return nil
+}
+
+// classValues returns the numbers that classes stand for, ascending. If one is no whole number, or two are the same
+// one, these are 0, 1 and so on.
+func classValues(classes []string) []int {
+	values := make([]int, len(classes))
+	for c, text := range classes {
+		value, err := parseWhole(text)
+		if err != nil || c > 0 && value <= values[c-1] {
+			for k := range values {
+				values[k] = k
+			}
+			return values
+		}
+		values[c] = value
+	}
+	return values
 }
 
 // Classes returns the distinct texts that are not empty: numbers in the order of their values, and then

@@ -19,6 +19,41 @@ func TestClasses(t *testing.T) {
 	}
 }
 
+// TestClassValues: classes keep the whole numbers that they are. Others have numbers of their own.
+func TestClassValues(t *testing.T) {
+	for texts, want := range map[string][]int{
+		"-1,2":     {-1, 2},
+		"1.0,3.0":  {1, 3},
+		"1,2,1a":   {0, 1, 2},
+		"1,1.0,2":  {0, 1, 2},
+		"0.5,2":    {0, 1},
+		"no,yes":   {0, 1},
+		"2,10,1e1": {0, 1, 2},
+	} {
+		lines := ""
+		for class := range strings.SplitSeq(texts, ",") {
+			lines += strings.Repeat(`{"nodes":1,"edges":[],"class":"`+class+"\"}\n", 2)
+		}
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "x.jsonl"), lines)
+		got, err := Open(t.Context(), dir, "x.jsonl", dataset.Options{})
+		if err != nil || !slices.Equal(got.ClassValues, want) {
+			t.Errorf("%s: %+v, %v, want %v", texts, got, err, want)
+		}
+	}
+}
+
+// TestOpenEmpty: graphs without nodes are known by their places among the graphs.
+func TestOpenEmpty(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "x.jsonl"), strings.Repeat("\n"+`{"nodes":1,"edges":[],"class":1}`+
+		"\n\n"+`{"nodes":0,"edges":[],"class":1}`+"\n"+`{"nodes":1,"edges":[],"class":2}`+"\n", 2))
+	got, err := Open(t.Context(), dir, "x.jsonl", dataset.Options{})
+	if err != nil || !slices.Equal(got.Empty, []int{1, 4}) || len(got.Graphs) != 4 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 // TestOpen: a file of graphs is the data set that TUDataset's files of the same
 // graphs are.
 func TestOpen(t *testing.T) {
