@@ -203,6 +203,9 @@ func (l *edgeTable) next(rec *Record) *rawGraph {
 		if rec.Err == nil {
 			rec.Err = l.add(g, number)
 		}
+		if rec.Err == nil {
+			rec.Err = l.addFields(rec)
+		}
 		l.advance()
 		if l.damaged != nil && rec.Err == nil {
 			rec.Err = l.damaged
@@ -212,6 +215,27 @@ func (l *edgeTable) next(rec *Record) *rawGraph {
 		}
 	}
 	return g
+}
+
+// addFields takes the fields of a row that those before have left blank. A field that they have given another
+// value is an error: which one is meant, nothing says.
+func (l *edgeTable) addFields(rec *Record) *dataset.SyntaxError {
+	for k, column := range l.fields {
+		value := strings.TrimSpace(l.Row[column])
+		previous := strings.TrimSpace(rec.Fields[k])
+		if value == "" || value == previous {
+			continue
+		}
+		if previous != "" {
+			return l.Bad(column, fmt.Sprintf("column %s: rows of the graph before have %q",
+				l.Header[column], textfile.Shorten(previous)))
+		}
+		if err := textfile.CheckUTF8(value); err != nil {
+			return l.Bad(column, err.Error())
+		}
+		rec.Fields[k] = strings.Clone(l.Row[column])
+	}
+	return nil
 }
 
 // add adds the node or the edge of a row to the graph. number maps the names of its nodes to their

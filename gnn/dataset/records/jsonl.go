@@ -119,7 +119,8 @@ func (rec *Record) takeKeys(object map[string]json.RawMessage, o *Options) error
 
 // decodeGraph returns the graph that the parts of an object describe.
 func decodeGraph(object map[string]json.RawMessage) (*rawGraph, error) {
-	g := &rawGraph{nodes: -1}
+	g := &rawGraph{}
+	isCounted := false // whether the object says how many nodes there are
 	var edges [][]int
 	for _, part := range []struct {
 		key, want string
@@ -142,6 +143,7 @@ func decodeGraph(object map[string]json.RawMessage) (*rawGraph, error) {
 		if err := json.Unmarshal(value, part.into); err != nil || bytes.Contains(value, []byte("null")) {
 			return nil, fmt.Errorf("%q: want %s", part.key, part.want)
 		}
+		isCounted = isCounted || part.key == "nodes"
 	}
 	if g.labels.decode(object["labels"]) != nil {
 		return nil, errors.New(`"labels": want a whole number or a text for each node`)
@@ -155,7 +157,7 @@ func decodeGraph(object map[string]json.RawMessage) (*rawGraph, error) {
 		}
 		g.edges = append(g.edges, [2]int{e[0], e[1]})
 	}
-	if g.nodes == -1 {
+	if !isCounted {
 		g.nodes = max(g.labels.len(), len(g.attributes))
 		if g.nodes == 0 {
 			return nil, errors.New(

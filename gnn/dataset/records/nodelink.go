@@ -54,7 +54,7 @@ func (o *Options) nodeLink(object map[string]json.RawMessage) (unused []string, 
 	for key := range features {
 		delete(unread, key)
 	}
-	for key := range unread {
+	for _, key := range slices.Sorted(maps.Keys(unread)) {
 		if err := o.refused(key, "label", "attributes"); err != nil {
 			return nil, err
 		}
@@ -82,9 +82,9 @@ func (o *Options) nodeLink(object map[string]json.RawMessage) (unused []string, 
 
 // checkAll returns an error unless all of the n nodes or edges have each of the features.
 func checkAll(features map[string][]json.RawMessage, n int, items string) error {
-	for key, values := range features {
-		if len(values) != n {
-			return fmt.Errorf("%d of %d %s have %q", len(values), n, items, key)
+	for _, key := range slices.Sorted(maps.Keys(features)) {
+		if count := len(features[key]); count != n {
+			return fmt.Errorf("%d of %d %s have %q", count, n, items, key)
 		}
 	}
 	return nil
@@ -131,11 +131,11 @@ func (o *Options) linkEdges(
 				i, edge["source"], edge["target"])
 		}
 		pairs = append(pairs, [2]int{source, target})
-		for key, value := range edge {
+		for _, key := range slices.Sorted(maps.Keys(edge)) {
 			switch {
 			case key == "source" || key == "target" || key == "key":
 			case (key == "label" || key == "weight") && !slices.Contains(o.Ignore, key):
-				features[key] = append(features[key], value)
+				features[key] = append(features[key], edge[key])
 			default:
 				if err := o.refused(key, "edge_label", "edge_weight"); err != nil {
 					return nil, nil, err

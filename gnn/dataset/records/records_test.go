@@ -125,11 +125,13 @@ func TestRead(t *testing.T) {
 {"edges":[],"nodes":1,"Labels":[1]}
 {"edge_index":[],"nodes":1}
 {"edges":[],"labels":null,"attributes":[[1]]}
+{"edges":[],"nodes":-1,"labels":[1]}
 `, Options{}, []string{
 			`1 1 1 [] :1: "attributes": want`, `2 2 2 [] :2: "labels": want`, `3 3 3 [] :3: "edges": want`, `4 4 4 [] :4: nothing says`,
 			`5 5 5 [] :5: there are no "edges"`, `6 6 6 [] :6: a key is there twice`, `7 7 7 [] 1×1 0`, `8 8 8 [] :8: "label" is not read: is it meant to be "labels"?`,
 			`9 9 9 [] :9: "x" is not read: is it meant to be "attributes"?`, `10 10 10 [] :10: "edge_weight" is not read: is it meant to be "edge_weights"?`,
 			`11 11 11 [] :11: "Labels" is not read`, `12 12 12 [] :12: "edge_index" is not read: is it meant to be "edges"?`, `13 13 13 [] 1×1 0`,
+			`14 14 14 [] :14: -1 nodes; want 1 to`,
 		}},
 		"node-link": {"g.jsonl", `{"directed":false,"multigraph":false,"graph":{},"nodes":[{"id":"a","label":1},{"id":7,"label":2}],"links":[{"source":7,"target":"a"}],"y":3}
 {"directed":false,"multigraph":true,"graph":{},"nodes":[{"id":0,"label":1},{"id":1,"label":1},{"id":2,"label":2}],"edges":[{"source":0,"target":2,"key":0}]}
@@ -141,10 +143,15 @@ func TestRead(t *testing.T) {
 {"nodes":[{"id":0}],"edges":[[0,0]]}
 {"nodes":[{"id":0,"label":null}],"links":[]}
 {"nodes":[],"links":[]}
+{"nodes":[{"id":0,"label":1,"attributes":[1]},{"id":1}],"edges":[]}
+{"nodes":[{"id":0,"x":1,"feat":1,"edge_attr":1,"attr":1}],"edges":[]}
+{"nodes":[{"id":0}],"edges":[{"source":0,"target":0,"edge_type":1,"edge_feature":1,"edge_attr":1,"weights":1}]}
 `, Options{Fields: []string{"y"}, Columns: &graph.Columns{Labels: []graph.LabelValues{{Min: 1, Width: 2}}}}, []string{
 			`1 1 1 ["3"] 2×2 1`, `2 2 2 [""] 3×2 1`, `3 3 3 [""] :3: 1 of 2 nodes have "label"`, `4 4 4 [""] :4: node 1: the id 0 is missing or there twice`,
 			`5 5 5 [""] :5: edge 0, from 0 to 1: there is no such node`, `6 6 6 [""] :6: 1 of 2 edges have "weight"`,
 			`7 7 7 [""] :7: "x" is not read`, `8 8 8 [""] :8: nodes are objects with an "id"`, `9 9 9 [""] :9: "labels": want`, `10 10 10 [""] :10: `,
+			`11 11 11 [""] :11: 1 of 2 nodes have "attributes"`, `12 12 12 [""] :12: "attr" is not read`,
+			`13 13 13 [""] :13: "edge_attr": features of edges`,
 		}},
 		"keys in use": {"g.jsonl", `{"edges":[],"nodes":1,"label":[1],"x":"a","weight":2}
 {"edges":[],"nodes":1,"label":[1,2],"x":"b"}
@@ -154,6 +161,10 @@ func TestRead(t *testing.T) {
 		}},
 		"edges": {"e.csv", "graph,source,target,y\np,a,b,1\np,b,c,1\nq,x,,0\nq,x,y,0\n", Options{Fields: []string{"y"}},
 			[]string{`1 2 p ["1"] 3×1 2`, `2 4 q ["0"] 2×1 1`}},
+		"fields in later rows": {"e.csv", "graph,source,target,y\np,a,b,\np,b,c,1\np,c,a, 1\nq,x,y,0\nq,y,z,\nr,x,y,2\nr,y,z,3\ns,x,y,\n",
+			Options{Fields: []string{"y"}},
+			[]string{`1 2 p ["1"] 3×1 3`, `2 5 q ["0"] 3×1 2`, `3 7 r ["2"] :8: "3": column y: rows of the graph before have "2"`,
+				`4 9 s [""] 2×1 1`}},
 		"edges and nodes": {"e.csv", "graph,source,target,label,x\np,a,,6,0.5\np,b,,8,1\np,a,b,,\nq,a,,6,1\nq,a,c,,\nr,a,,6,1\nr,a,,6,1\ns,a,,6.5,1\nt,a,,6,u\nu,,,6,1\n", Options{Attributes: []string{"x"}},
 			[]string{
 				`1 2 p [] 2×4 1`, `2 5 q [] :6: "c": a node without a row of its own`, `3 7 r [] :8: "a": a node that was listed before`,
