@@ -127,21 +127,33 @@ func (c Columns) CheckSeen(g *Graph) error {
 	}
 	offset := c.Attributes
 	for _, l := range c.Labels {
-		for _, v := range l.Unseen {
-			column := offset + v - l.Min
-			for i := range g.Nodes() {
-				if g.X.OneHot() && int(g.X.Category[i]) == column ||
-					!g.X.OneHot() && g.X.Dense[i*g.X.Width+column] != 0 {
-					return fmt.Errorf(
-						"graph: node %d has the label %d, which the model has not seen; it has seen %v",
-						i, v, l,
-					)
-				}
+		for i := range g.Nodes() {
+			if v, ok := l.unseenAt(g.X, i, offset); ok {
+				return fmt.Errorf(
+					"graph: node %d has the label %d, which the model has not seen; it has seen %v",
+					i, v, l,
+				)
 			}
 		}
 		offset += l.Width
 	}
 	return nil
+}
+
+// unseenAt returns the label of a node, in the columns from offset on, if it is an unseen one. There may be many
+// more unseen values than nodes.
+func (l LabelValues) unseenAt(x Features, node, offset int) (v int, ok bool) {
+	if x.OneHot() {
+		v = l.Min + int(x.Category[node]) - offset
+		return v, l.has(v) && !l.Seen(v)
+	}
+	row := x.Dense[node*x.Width+offset:]
+	for _, v := range l.Unseen {
+		if row[v-l.Min] != 0 {
+			return v, true
+		}
+	}
+	return 0, false
 }
 
 // Match returns an error unless nodes with these numbers of attributes and label columns can have

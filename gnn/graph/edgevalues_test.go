@@ -3,6 +3,7 @@ package graph_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/specmatch/specmatch/gnn/graph"
 )
@@ -32,5 +33,46 @@ func TestEdgeColumns(t *testing.T) {
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("label %d: %v; want %q", label, err, want)
 		}
+	}
+}
+
+// TestCheckSeen: the first node with an unseen label is named, also where far more values are unseen than there are
+// nodes.
+func TestCheckSeen(t *testing.T) {
+	million := graph.LabelValues{Min: 5, Width: 1 << 20}
+	for v := 6; v < 5+million.Width-1; v++ {
+		million.Unseen = append(million.Unseen, v)
+	}
+	highest := int32(million.Width - 1)
+	three := graph.LabelValues{Min: 2, Width: 3, Unseen: []int{3}}
+	many := make([]int32, 1<<16)
+	start := time.Now()
+	for want, c := range map[string]struct {
+		columns graph.Columns
+		x       graph.Features
+	}{
+		"": {
+			graph.Columns{Labels: []graph.LabelValues{million}},
+			graph.Features{Width: million.Width, Category: append(many, highest)},
+		},
+		"node 2 has the label 9, which": {
+			graph.Columns{Labels: []graph.LabelValues{million}},
+			graph.Features{Width: million.Width, Category: []int32{0, highest, 4, 1}},
+		},
+		"node 1 has the label 3, which": {
+			graph.Columns{Attributes: 1, Labels: []graph.LabelValues{three, three}},
+			graph.Features{Width: 7, Dense: []float32{1, 1, 0, 0, 0, 0, 1, 1, 0, 0, 1, 0, 1, 0}},
+		},
+	} {
+		g := &graph.Graph{X: c.x}
+		nodes := len(c.x.Category) + len(c.x.Dense)/c.x.Width
+		g.Ptr = make([]int32, nodes+1)
+		err := c.columns.CheckSeen(g)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %q", err, want)
+		}
+	}
+	if spent := time.Since(start); spent > 10*time.Second {
+		t.Errorf("the check took %v", spent)
 	}
 }

@@ -66,13 +66,18 @@ func (m *Weighted) build(ptr, adj []int32, r []float64) {
 }
 
 // transpose sets t to the transpose of m, which has cols columns and may have no values. next is
-// memory for cols numbers. Columns of a row come out ascending.
+// memory for cols numbers. Columns of a row come out ascending. Padding behind the rows of m stays behind them.
 func (t *Weighted) transpose(m Weighted, cols int, next []int32) {
 	ptr := resize(&t.Ptr, cols+1)
 	col := resize(&t.Col, len(m.Col))
 	val := resize(&t.Val, len(m.Val))
+	entries := int32(0)
+	if rows := len(m.Ptr) - 1; rows >= 0 { // a batch that has none yet is nil
+		entries = m.Ptr[rows]
+	}
+	clear(col[entries:])
 	clear(ptr)
-	for _, c := range m.Col {
+	for _, c := range m.Col[:entries] {
 		ptr[c+1]++
 	}
 	for c := range cols {

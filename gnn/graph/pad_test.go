@@ -29,6 +29,9 @@ func TestPad(t *testing.T) {
 		if dense && !slices.Equal(dst.X.Dense, want) || !dense && !slices.Equal(dst.X.Category, []int32{2, 1, 2, 1, 0, 0}) || dst.X.OneHot() == dense || dst.X.Width != 3 {
 			t.Errorf("dense %v: features %+v", dense, dst.X)
 		}
+		if ptr, adj := dst.Transpose(); !slices.Equal(ptr, dst.Ptr) || !slices.Equal(adj, dst.Adj) {
+			t.Errorf("dense %v: the transpose of a symmetric batch is %v, %v", dense, ptr, adj)
+		}
 		if dst.Asymmetric != dense || dst.Multigraph == dense {
 			t.Errorf("dense %v: asymmetric %v, multigraph %v", dense, dst.Asymmetric, dst.Multigraph)
 		}
@@ -51,6 +54,9 @@ func TestPad(t *testing.T) {
 		}
 	}
 	graph.Collate(one, one).Pad(&dst, 4, 4) // it just fits
+	if ptr, adj := (&graph.Batch{Asymmetric: true}).Transpose(); !slices.Equal(ptr, []int32{0}) || len(adj) != 0 {
+		t.Errorf("the transpose of an empty batch is %v, %v", ptr, adj)
+	}
 	for name, size := range map[string][2]int{"nodes": {3, 7}, "entries": {6, 3}} {
 		func() {
 			defer func() {
