@@ -176,7 +176,7 @@ func TestProgress(t *testing.T) {
 // and in the same way.
 func TestJournal(t *testing.T) {
 	t.Chdir(t.TempDir())
-	text := "smiles\nC(\n" + strings.Repeat("CC\nCCC\n", 1024)
+	text := "smiles\nC(\xfc\n" + strings.Repeat("CC\nCCC\n", 1024)
 	if err := os.WriteFile("m.csv", []byte(text), 0o666); err != nil {
 		t.Fatal(err)
 	}

@@ -135,8 +135,9 @@ func (j *Job) key(ctx context.Context) (string, error) {
 	options.Input = nil
 	options.Columns = nil // those of the model, which its key covers
 	options.Reading = nil
-	return fmt.Sprintf("%s %+v %d %v %v %s %v %s",
-		sum, options, j.Keep, j.Strict, j.Half, identity, simd.Level(), program), nil
+	key := fmt.Sprintf("%s %+v %d %v %v %s %v %s",
+		sum, options, j.Keep, j.Strict, j.Half, identity, simd.Level(), program)
+	return validText(key), nil // names of columns may be in another encoding
 }
 
 // programSum returns the SHA-256 sum of the program's file, which a process reads once.

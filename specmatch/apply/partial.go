@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/specmatch/specmatch/gnn/dataset"
@@ -166,7 +167,7 @@ func hasSum(name string, size int64, expected uint32) bool {
 // note notes in the journal that the files hold everything up to a batch.
 func (p *partialFiles) note(r Result, first *dataset.SyntaxError, b Batch) error {
 	p.state.Result = r
-	p.state.First = first
+	p.state.First = valid(first)
 	p.state.Passed = b.end
 	p.state.Batches = b.number + 1
 	p.noteWritten()
@@ -175,6 +176,23 @@ func (p *partialFiles) note(r Result, first *dataset.SyntaxError, b Batch) error
 	}
 	return p.save()
 }
+
+// valid returns a copy of an error whose texts are UTF-8. JSON holds no others, and the sum of a
+// state would not be that of the state as it is read.
+func valid(e *dataset.SyntaxError) *dataset.SyntaxError {
+	if e == nil {
+		return nil
+	}
+	return &dataset.SyntaxError{
+		File:   validText(e.File),
+		Line:   e.Line,
+		Value:  validText(e.Value),
+		Reason: validText(e.Reason),
+	}
+}
+
+// validText replaces what is not UTF-8 in a text.
+func validText(text string) string { return strings.ToValidUTF8(text, "\ufffd") }
 
 // noteWritten notes that everything written so far belongs to whole batches.
 func (p *partialFiles) noteWritten() {

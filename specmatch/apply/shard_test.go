@@ -24,7 +24,7 @@ func TestShards(t *testing.T) {
 	text.WriteString("smiles\n")
 	for i := range 9*1024 + 100 {
 		if i%1999 == 7 {
-			text.WriteString("C(\n")
+			text.WriteString("C(\xfc\n") // ü in Latin-1
 			continue
 		}
 		text.WriteString(strings.Repeat("C", 1+i%9) + "\n")
