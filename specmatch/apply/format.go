@@ -121,6 +121,14 @@ func (f npyFormat) batch(b Batch) [][]byte {
 	var ids [][]string
 	for _, r := range b.Records {
 		if r.Err == nil {
+// size returns the number of bytes of a number.
+func (f npyFormat) size() int {
+	if f.half {
+		return 2
+	}
+	return 4
+}
+
 			ids = append(ids, []string{r.ID})
 		}
 	}
@@ -138,10 +146,7 @@ func (f npyFormat) matrix(b Batch, little bool) []byte {
 		*b.text = text[:0]
 		return text
 	}
-	size := 4
-	if f.half {
-		size = 2
-	}
+	size := f.size()
 	rows := slices.Grow(*b.text, size*len(b.Values))[:size*len(b.Values)]
 	for k, v := range b.Values {
 		if f.half {
@@ -164,12 +169,8 @@ func (f npyFormat) end(_ string, parts []*os.File, rows int, columns []string) (
 
 // header returns the 128 bytes before a matrix [rows×cols] in NumPy's format 1.0.
 func (f npyFormat) header(rows, cols int) []byte {
-	bytes := 4
-	if f.half {
-		bytes = 2
-	}
 	text := fmt.Sprintf("{'descr': '<f%d', 'fortran_order': False, 'shape': (%d, %d), }",
-		bytes, rows, cols)
+		f.size(), rows, cols)
 	return fmt.Appendf(nil, "\x93NUMPY\x01\x00\x76\x00%-117s\n", text)
 }
 

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -45,7 +46,8 @@ func shardStates(format format, out string) (states []*state, err error) {
 	}
 	for _, path := range journals {
 		var s shard.Shard
-		name := strings.TrimPrefix(path, out)
+		// Glob returns clean paths, and out may be none, such as ./v.npy.
+		name := strings.TrimPrefix(filepath.Base(path), filepath.Base(out))
 		_, err := fmt.Sscanf(name, ".shard-%d-of-%d.journal", &s.I, &s.N)
 		if err != nil || shardPath(s, "")+journalEnding != name || s.I < 0 || s.I >= s.N {
 			continue // another file
@@ -58,7 +60,7 @@ func shardStates(format format, out string) (states []*state, err error) {
 				"are not meant",
 				out, len(states), s.N)
 		}
-		states[s.I], err = shardState(format, s, out, path)
+		states[s.I], err = shardState(format, s, out)
 		if err != nil {
 			return nil, err
 		}
@@ -70,7 +72,9 @@ func shardStates(format format, out string) (states []*state, err error) {
 }
 
 // shardState returns the state of a shard from its journal, nil if it is damaged or incomplete.
-func shardState(format format, s shard.Shard, out, journal string) (*state, error) {
+func shardState(format format, s shard.Shard, out string) (*state, error) {
+	path := shardPath(s, out)
+	journal := path + journalEnding
 	data, err := os.ReadFile(journal)
 	if err != nil {
 		return nil, err
@@ -79,13 +83,30 @@ func shardState(format format, s shard.Shard, out, journal string) (*state, erro
 	if json.Unmarshal(data, &noted) != nil || !noted.Done {
 		return nil, nil
 	}
-	path := shardPath(s, out)
 	p := partialFiles{names: append(partsOf(format, path), path+index), journal: journal}
 	p.state.Key = noted.Key
 	if err := p.resume(); err != nil || !p.state.Done {
 		return nil, err
 	}
+	if npy, ok := format.(npyFormat); ok {
+		if err := npy.checkShard(&p.state); err != nil {
+			return nil, fmt.Errorf("apply: %s: %w", out, err)
+		}
+	}
 	return &p.state, nil
+}
+
+// checkShard returns an error if the numbers of a shard are of another size than the header of the
+// whole matrix would say.
+func (f npyFormat) checkShard(s *state) error {
+	numbers := int64(s.Records-s.Rejected) * int64(len(s.Columns))
+	switch {
+	case s.Sizes[0] == numbers*int64(f.size()):
+		return nil
+	case f.half:
+		return errors.New("the shards are of float32, not of float16")
+	}
+	return errors.New("the shards are of float16: ask for it (-float16)")
 }
 
 // escape returns a pattern that matches a path alone.

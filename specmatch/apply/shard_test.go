@@ -81,7 +81,13 @@ func TestShards(t *testing.T) {
 				t.Errorf("%+v, %v", again, err)
 			}
 		}
-		if _, _, err := apply.Collect(t.Context(), name, c.half); err != nil {
+		if c.ending == ".npy" {
+			_, _, err := apply.Collect(t.Context(), name, !c.half)
+			if err == nil || !strings.Contains(err.Error(), "the shards are of float16: ask for it (-float16)") {
+				t.Errorf("float32 of float16: %v", err)
+			}
+		}
+		if _, _, err := apply.Collect(t.Context(), "./"+name, c.half); err != nil {
 			t.Fatal(err)
 		}
 		for _, ending := range []string{"", ".ids.csv", apply.Rejected} {
