@@ -314,6 +314,31 @@ func TestText(t *testing.T) {
 	}
 }
 
+// TestEmptyID: an empty id has a line of its own in the list of ids, and a row of a table.
+func TestEmptyID(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("m.csv", []byte("smiles,name\nC,a\nCC,\nCCC,b\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	job := apply.Job{Path: "m.csv", Records: records.Options{ID: "name"}, Model: apply.Model{Columns: []string{"nodes"}, Rows: nodes}}
+	for _, out := range []string{"v.npy", "v.parquet"} {
+		if _, err := job.WriteFile(t.Context(), out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if ids, err := os.ReadFile("v.npy.ids.csv"); err != nil || string(ids) != "id\na\n\"\"\nb\n" {
+		t.Errorf("%q, %v", ids, err)
+	}
+	x, err := parquet.Open("v.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	if text, err := io.ReadAll(x); err != nil || string(text) != "id,nodes\na,1\n,2\nb,3\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
 // TestDescribe: the texts of a model, which may be another's, stay in their lines.
 func TestDescribe(t *testing.T) {
 	encoder, err := pretrained.Open(cpu.New(tensor.Float32))

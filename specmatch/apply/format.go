@@ -99,17 +99,35 @@ func (csvFormat) end(string, []*os.File, int, []string) (bool, error) {
 // csvLines encodes rows as CSV, with [files.Printable] text.
 func csvLines(rows ...[]string) []byte {
 	var b bytes.Buffer
+	w := csv.NewWriter(&b) // a bytes.Buffer returns no error
+	var line []string
 	for _, row := range rows {
-		for i, field := range row {
-			row[i] = files.Printable(field)
+		if len(row) == 1 && row[0] == "" {
+			// A csv.Writer would write a blank line, which readers skip.
+			w.Flush()
+			b.WriteString("\"\"\n")
+			continue
 		}
+		line = line[:0] // a copy, since several jobs may have the row
+		for _, field := range row {
+			line = append(line, files.Printable(field))
+		}
+		w.Write(line)
 	}
-	csv.NewWriter(&b).WriteAll(rows) // a bytes.Buffer returns no error
+	w.Flush()
 	return b.Bytes()
 }
 
 // npyFormat is a matrix in NumPy's format 1.0, of float32 or float16, and a table of ids.
 type npyFormat struct{ half bool }
+
+// size returns the number of bytes of a number.
+func (f npyFormat) size() int {
+	if f.half {
+		return 2
+	}
+	return 4
+}
 
 func (npyFormat) endings() []string { return []string{"", ".ids.csv"} }
 
@@ -121,14 +139,6 @@ func (f npyFormat) batch(b Batch) [][]byte {
 	var ids [][]string
 	for _, r := range b.Records {
 		if r.Err == nil {
-// size returns the number of bytes of a number.
-func (f npyFormat) size() int {
-	if f.half {
-		return 2
-	}
-	return 4
-}
-
 			ids = append(ids, []string{r.ID})
 		}
 	}

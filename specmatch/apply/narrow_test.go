@@ -99,3 +99,11 @@ func TestMatrix(t *testing.T) {
 		t.Errorf("%x and %x", one, other)
 	}
 }
+
+// TestLines: rows are escaped in a copy, since all jobs share the header of rejected records.
+func TestLines(t *testing.T) {
+	row := []string{"a\x00", ""}
+	if got := string(csvLines(row)); got != "a\\x00,\n" || row[0] != "a\x00" {
+		t.Errorf("%q of %q", got, row)
+	}
+}
