@@ -146,12 +146,12 @@ func TestKey(t *testing.T) {
 // a job goes on from.
 func TestProgress(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("m.smi", bytes.Repeat([]byte("CC\n"), 3000), 0o666); err != nil {
+	if err := os.WriteFile("m.smi", bytes.Repeat([]byte("CC\n"), 3010), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	left := 1100
 	var seen []int
-	job := apply.Job{Path: "m.smi", Progress: func(n int) { seen = append(seen, n) }, Model: apply.Model{
+	job := apply.Job{Path: "m.smi", Records: records.Options{Skip: 10}, Progress: func(n int) { seen = append(seen, n) }, Model: apply.Model{
 		Columns: []string{"nodes"}, Rows: func(ctx context.Context, graphs []*graph.Graph) ([]float64, error) {
 			if left -= len(graphs); left < 0 {
 				return nil, errors.New("broken off")

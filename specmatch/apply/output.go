@@ -80,7 +80,7 @@ func (j *Job) WriteFile(ctx context.Context, path string) (Result, error) {
 		sharded: sharded,
 	}
 	resumed := *j
-	resumed.Records.Skip += p.state.Passed
+	resumed.Records.Skip = max(j.Records.Skip, p.state.Passed) // Passed includes Skip
 	resumed.firstBatch = p.state.Batches
 	resumed.narrow = isSingle(format)
 	if err = w.begin(p.state.Sizes != nil || sharded); err == nil {
