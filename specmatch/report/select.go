@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/stat"
@@ -11,6 +12,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch/eval"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/table"
 )
 
 // choose adds a row for every method with several settings in a panel: the result of selecting the
@@ -31,13 +33,29 @@ func (c *collection) choose(p *panel, oracle bool) {
 			r.label = method.Title(m) + ", chosen per fold"
 			p.results = append(p.results, r)
 		}
-		if best := slices.MaxFunc(cells, func(a, b result) int { return cmp.Compare(a.Mean, b.Mean) }); oracle {
+		if best, ok := p.bestOf(cells); ok && oracle {
 			best.label = fmt.Sprintf("%s, oracle: best of %d on the test folds",
 				method.Title(m), len(cells))
 			best.run = chosen
 			p.results = append(p.results, best)
 		}
 	}
+}
+
+// bestOf returns the result with the best mean. It returns false if no mean is defined, or if the metric
+// is neither good nor bad.
+func (p *panel) bestOf(cells []result) (best result, ok bool) {
+	defined := slices.DeleteFunc(slices.Clone(cells), func(r result) bool { return math.IsNaN(r.Mean) })
+	compare := func(a, b result) int { return cmp.Compare(a.Mean, b.Mean) }
+	switch {
+	case len(defined) == 0:
+		return best, false
+	case p.best() == table.Max:
+		return slices.MaxFunc(defined, compare), true
+	case p.best() == table.Min:
+		return slices.MinFunc(defined, compare), true
+	}
+	return best, false
 }
 
 // chosen is the run number of a result that combines several runs.

@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -56,6 +57,16 @@ func TestChoose(t *testing.T) {
 		if len(got) != len(want) {
 			t.Errorf("rows %v, want %v", got, want)
 		}
+	}
+	// The best loss is the smallest that is defined; of a metric that is neither good nor bad, there is no best one.
+	cells := []result{{Row: run.Row{Mean: math.NaN()}}, {Row: run.Row{Mean: 3}}, {Row: run.Row{Mean: 2}}, {Row: run.Row{Mean: 4}}}
+	for metric, want := range map[string]float64{"accuracy": 4, "rmse": 2, "rank": 0} {
+		if best, ok := (&panel{metric: metric}).bestOf(cells); best.Mean != want || ok != (want > 0) {
+			t.Errorf("%s: the best is %v, %v; want %v", metric, best.Mean, ok, want)
+		}
+	}
+	if _, ok := (&panel{metric: "rmse"}).bestOf(cells[:1]); ok {
+		t.Error("a mean that is not defined is the best")
 	}
 	// Without folds there is nothing to choose by.
 	runs[1].Units[0].Result = json.RawMessage(`{"Accuracy":50}`)
