@@ -83,12 +83,13 @@ var latexTable = template.Must(template.New("").Delims("<<", ">>").Funcs(templat
 <<end>>\end{table}
 `))
 
-// latex makes texts show as they are. LaTeX's text fonts lack what is in dollars here.
+// latex makes texts show as they are. LaTeX's text fonts lack what is in dollars here. It would take a [ at
+// the beginning of a row for an argument of the command before it.
 var latex = strings.NewReplacer(
 	`\`, `\textbackslash{}`, `&`, `\&`, `%`, `\%`, `$`, `\$`, `#`, `\#`, `_`, `\_`,
 	`{`, `\{`, `}`, `\}`, `~`, `\textasciitilde{}`, `^`, `\textasciicircum{}`, `<`,
 	`$<$`, `>`, `$>$`, "\n", " ", `±`, `$\pm$`, `−`, `$-$`, `·`, `$\cdot$`, `≤`,
 	`$\le$`, `≥`, `$\ge$`, `×`, `$\times$`, `√`, `$\surd$`, `β`, `$\beta$`, `κ`,
-	`$\kappa$`, `τ`, `$\tau$`, `γ`, `$\gamma$`, `η`, `$\eta$`, `θ`, `$\theta$`, `†`,
+	`$\kappa$`, `[`, `{[}`, `τ`, `$\tau$`, `γ`, `$\gamma$`, `η`, `$\eta$`, `θ`, `$\theta$`, `†`,
 	`$\dagger$`, `²`, `$^2$`, `*`, `$*$`, `|`, `$|$`, `Δ`, `$\Delta$`, `σ`, `$\sigma$`,
 )

@@ -208,4 +208,9 @@ func TestForeignText(t *testing.T) {
 	if b := markdown.String(); strings.ContainsAny(b, "<") || strings.Contains(b, "![p]") {
 		t.Errorf("%s", b)
 	}
+	var tex bytes.Buffer
+	tb.Add("[2em]", Text("x"))
+	if err := tb.WriteLaTeX(&tex); err != nil || !strings.Contains(tex.String(), "\\\\\n{[}2em] & x \\\\\n") {
+		t.Errorf("%s, %v", tex.String(), err)
+	}
 }
