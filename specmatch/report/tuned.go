@@ -20,6 +20,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/molecule"
 	"github.com/specmatch/specmatch/gnn/molecule/depict"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
@@ -636,11 +637,14 @@ var placeInText = regexp.MustCompile(`^column \d+: `)
 func (t *tuned) command() string {
 	text := "specmatch finetune"
 	for _, name := range slices.Sorted(maps.Keys(t.run.Flags)) {
-		v := strings.TrimSpace(show(t.run.Flags[name]))
+		value := t.run.Flags[name]
+		v := strings.TrimSpace(show(value))
 		switch {
-		case slices.Contains([]string{"", "none", "false", "0", "–"}, v) || name == "list" ||
-			name == "shard" || name == "collect":
-		case v == "true":
+		case slices.Contains([]string{"list", "shard", "collect", "mixed"}, name): // of a single start
+		case slices.Contains([]string{`""`, "null", "[]"}, string(value)): // not set
+		case name == "node-features" && v == string(dataset.FeaturesDegrees):
+			// The default, which molecules and -model refuse where it is given.
+		case string(value) == "true":
 			text += " -" + name
 		default:
 			if !plainWord.MatchString(v) {
@@ -653,3 +657,5 @@ func (t *tuned) command() string {
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:,=+-]+$`)
+		case string(value) == "false":
+			text += " -" + name + "=false" // the default may be true
