@@ -10,9 +10,11 @@ import (
 	"strings"
 
 	"github.com/specmatch/specmatch/gnn/molecule"
+	"github.com/specmatch/specmatch/specmatch/check"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // together is the method of rows of the models' mean prediction. A fine-tuning has them if all its models
@@ -28,7 +30,7 @@ func tunedTitle(r *run.Run) string {
 	for _, other := range r.Rows {
 		if other.Method == together && other.Metric == metric {
 			row = other
-			models = fmt.Sprintf(", %d models together", len(r.Units))
+			models = fmt.Sprintf(", %d models together", len(fits(r)))
 		}
 	}
 	p := panel{metric: metric}
@@ -130,9 +132,17 @@ func (t *tuned) matrices() [][][]float64 {
 	return finetune.Confusion(head, predicted, observed)
 }
 
-// label returns an observed class as its index, and an observed number; NaN for other texts.
+// label returns an observed class as its index, 1 for the text of -positive and 0 for the other one, and an
+// observed number; NaN for other texts.
 func (t *tuned) label(text string) float64 {
 	text = strings.TrimSpace(text)
+	switch {
+	case t.positive == "":
+	case text == files.Printable(strings.TrimSpace(t.positive)): // as the table has it
+		return 1
+	case !check.IsGap(text):
+		return 0
+	}
 	if t.kind == string(model.Classes) {
 		if k := slices.Index(t.outputs, "class_"+text); k >= 0 {
 			return float64(k)

@@ -24,6 +24,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/molecule"
 	"github.com/specmatch/specmatch/gnn/molecule/depict"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
+	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/report/plot"
 	"github.com/specmatch/specmatch/specmatch/run"
 	"github.com/specmatch/specmatch/specmatch/table"
@@ -48,13 +49,14 @@ type Case struct {
 const LargestDrawing = 120
 
 type tuned struct {
-	run     *run.Run
-	kind    string
-	targets []string
-	outputs []string // columns of predictions
-	rows    []testRow
-	results []tunedResult
-	shared  bool // all models have one test set, and rows are their mean predictions
+	run      *run.Run
+	kind     string
+	positive string // text of -positive; "" if positive targets are 1
+	targets  []string
+	outputs  []string // columns of predictions
+	rows     []testRow
+	results  []tunedResult
+	shared   bool // all models have one test set, and rows are their mean predictions
 }
 
 type tunedResult struct {
@@ -80,20 +82,22 @@ func newTuned(r *run.Run) (*tuned, error) {
 		return nil, nil
 	}
 	t := &tuned{run: r, kind: r.Rows[0].Method}
-	for _, u := range r.Units {
+	json.Unmarshal(r.Flags["positive"], &t.positive) // absent in runs of earlier versions
+	for _, u := range fits(r) {
 		result := tunedResult{unit: u.Name}
 		if err := json.Unmarshal(u.Result, &result); err != nil {
 			return nil, fmt.Errorf("%s: unit %s: %w", r.Path, u.Name, err)
 		}
 		t.results = append(t.results, result)
 	}
-	paths, err := filepath.Glob(filepath.Join(r.Path, "test-*.csv"))
+	// A pattern with the path would take a folder's name such as a[1] for a part of the pattern.
+	names, err := fs.Glob(os.DirFS(r.Path), "test-*.csv")
 	if err != nil {
 		return nil, err
 	}
 	var tables []testTable
-	for _, path := range paths {
-		table, err := t.readTest(path)
+	for _, name := range names {
+		table, err := t.readTest(filepath.Join(r.Path, name))
 		if err != nil {
 			return nil, err
 		}
@@ -101,6 +105,14 @@ func newTuned(r *run.Run) (*tuned, error) {
 	}
 	t.join(tables)
 	return t, nil
+}
+
+// isShare reports whether a unit fits a share of a training set, for the learning curve of -curve.
+func isShare(unit string) bool { return strings.Contains(unit, "/share=") }
+
+// fits returns the units of a fine-tuning that fit a whole training set: those with a model.
+func fits(r *run.Run) []run.Record {
+	return slices.DeleteFunc(slices.Clone(r.Units), func(u run.Record) bool { return isShare(u.Name) })
 }
 
 // readTest reads the predictions of a test set, and the columns of its file.
@@ -111,25 +123,22 @@ func (t *tuned) readTest(path string) (test testTable, err error) {
 	}
 	defer f.Close()
 	lines, err := csv.NewReader(f).ReadAll()
-	if err != nil || len(lines) == 0 {
+	switch {
+	case err != nil:
 		return test, fmt.Errorf("%s: no table of predictions: %w", path, err)
+	case len(lines) == 0:
+		return test, fmt.Errorf("%s: the file is empty; want a table of predictions", path)
 	}
 	header := lines[0]
-	first := slices.IndexFunc(header, func(s string) bool {
-		return strings.HasSuffix(s, "_observed")
-	})
-	if first < 2 {
-		return test, fmt.Errorf("%s: no column ends in _observed", path)
+	first, end := t.targetColumns(header)
+	if first < 2 || !strings.Contains(header[first], observed) {
+		return test, fmt.Errorf("%s: want an id, predictions, and targets that end in %s", path, observed)
 	}
-	end := len(header)
-	hasDistance := header[end-1] == "distance"
-	if hasDistance {
-		end--
-	}
+	hasDistance := end < len(header)
 	t.outputs = header[1:first]
-	t.targets = nil
-	for _, name := range header[first:end] {
-		t.targets = append(t.targets, strings.TrimSuffix(name, "_observed"))
+	t.targets = t.outputs
+	if t.kind == string(model.Classes) {
+		t.targets = []string{strings.TrimSuffix(header[first], observed)}
 	}
 	for _, line := range lines[1:] {
 		row := testRow{observed: line[first:end], distance: math.NaN()}
@@ -147,6 +156,24 @@ func (t *tuned) readTest(path string) (test testTable, err error) {
 		test.rows = append(test.rows, row)
 	}
 	return test, nil
+}
+
+// observed is the ending of a column of targets. Where a column of another target has that name, a number
+// follows.
+const observed = "_observed"
+
+// targetColumns returns the range of the columns with targets. It goes by their number, since a target
+// may be called distance or y_observed.
+func (t *tuned) targetColumns(header []string) (first, end int) {
+	end = len(header)
+	if t.kind == string(model.Classes) { // one target
+		if header[end-1] == "distance" {
+			end--
+		}
+		return end - 1, end
+	}
+	targets := (end - 1) / 2 // each has a prediction, too
+	return 1 + targets, 1 + 2*targets
 }
 
 // sections returns the sections of the page that only a fine-tuning has.
@@ -259,6 +286,9 @@ func (t *tuned) learning() (blocks []block) {
 		} {
 			c := curve{name: part[0], epochs: map[int][]float64{}}
 			for _, e := range t.run.Metrics {
+				if isShare(e.Unit) {
+					continue
+				}
 				if v, err := strconv.ParseFloat(e.Values[part[1]], 64); err == nil {
 					c.epochs[e.Epoch] = append(c.epochs[e.Epoch], v)
 				}
@@ -278,8 +308,8 @@ func (t *tuned) learning() (blocks []block) {
 // whose target is missing or a bound.
 func (t *tuned) pairs(target int) (p, y, distances []float64) {
 	for _, r := range t.rows {
-		v, err := strconv.ParseFloat(strings.TrimSpace(r.observed[target]), 64)
-		if err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
+		v := t.label(r.observed[target])
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
 			p = append(p, r.predicted[target])
 			y = append(y, v)
 			distances = append(distances, r.distance)
@@ -646,6 +676,8 @@ func (t *tuned) command() string {
 			// The default, which molecules and -model refuse where it is given.
 		case string(value) == "true":
 			text += " -" + name
+		case string(value) == "false":
+			text += " -" + name + "=false" // the default may be true
 		default:
 			if !plainWord.MatchString(v) {
 				v = "'" + strings.ReplaceAll(v, "'", `'\''`) + "'"
@@ -657,5 +689,3 @@ func (t *tuned) command() string {
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:,=+-]+$`)
-		case string(value) == "false":
-			text += " -" + name + "=false" // the default may be true
