@@ -41,7 +41,7 @@ func (c InfoNCE) fusedLoss(u1, u2 *autodiff.Var) *autodiff.Var {
 	return loss
 }
 
-// fusedLoss returns the loss of z¹, z² [n×D] in tiles. It returns nil if the engine does not offer it, 
+// fusedLoss returns the loss of z¹, z² [n×D] in tiles. It returns nil if the engine does not offer it,
 // if n is so small that the definition is faster, or if the views have different widths.
 func (c LaplacianMatch) fusedLoss(z1, z2 *autodiff.Var) *autodiff.Var {
 	if !c.canFuse() || !tiles(z1.Tape(), z1.Rows()) || z1.Cols() != z2.Cols() {

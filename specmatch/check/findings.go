@@ -162,12 +162,11 @@ func (t *Table) column(task int) column {
 // isNumeric reports whether the labels are numbers but for mistakes, as finetune guesses.
 func (c column) isNumeric() bool {
 	texts := len(c.almost["texts"])
-	others := len(c.numbers)
+	numbers := len(c.numbers) - texts
 	for _, rows := range c.almost {
-		others += len(rows)
+		numbers += len(rows)
 	}
-	others -= texts
-	return others >= texts && (others > 0 || len(c.given) == 0)
+	return numbers >= texts && (numbers > 0 || len(c.given) == 0)
 }
 
 // isMeasured reports whether the labels are measurements, which have a mean: numbers that are not only 0 and 1.
@@ -263,8 +262,8 @@ func spansDecades(numbers []float64) bool {
 }
 
 // Fences returns the range beyond which a number is an outlier: Tukey's outer fences, three interquartile ranges from
-// the quartiles, of the logarithms where numbers span decades. It is infinite for fewer than twenty numbers, and where the
-// quartiles are equal.
+// the quartiles, of the logarithms where numbers span decades. It is infinite for fewer than twenty numbers, and where
+// the quartiles are equal.
 func Fences(numbers []float64) (low, high float64) {
 	y := slices.Sorted(slices.Values(numbers))
 	n := len(y)

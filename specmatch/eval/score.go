@@ -71,8 +71,8 @@ func (t *Twins) Accuracy() float64 {
 	return 100 * float64(t.Correct) / float64(t.Others)
 }
 
-// Check returns an error unless the accuracy is from 0 to 100. A score without folds must be above 0, as one that was not
-// written has 0.
+// Check returns an error unless the accuracy is from 0 to 100. A score without folds must be above 0, as one that was
+// not written has 0.
 func (s *Score) Check() error {
 	if !(s.Accuracy >= 0 && s.Accuracy <= 100) || s.Accuracy == 0 && len(s.Folds) == 0 {
 		return fmt.Errorf("an accuracy of %v %%", s.Accuracy)

@@ -119,22 +119,7 @@ func count(values []bool) (n int) {
 // run runs the grid search of every outer fold, and then the final fits. With a single setting it runs
 // only the final fits.
 func (s *search) run(ctx context.Context, newMachine func() machine) (*Result, error) {
-	machines := make([]machine, s.opt.Workers)
-	eachTask := func(tasks int, f func(m machine, task int) error) error {
-		return parallel(ctx, tasks, s.opt.Workers, func(worker, task int) error {
-			if s.opt.Slots != nil {
-				s.opt.Slots <- struct{}{}
-				defer func() { <-s.opt.Slots }()
-			}
-			if machines[worker] == nil {
-				machines[worker] = newMachine()
-			}
-			if s.forgets {
-				defer func() { machines[worker] = nil }()
-			}
-			return f(machines[worker], task)
-		})
-	}
+	eachTask := s.tasks(ctx, newMachine)
 	cs := s.opt.Cs
 	res := &Result{
 		FoldAccuracies: make([]float64, len(s.outer)),
@@ -178,6 +163,28 @@ func (s *search) run(ctx context.Context, newMachine func() machine) (*Result, e
 	}
 	res.Mean /= float64(len(s.outer))
 	return res, nil
+}
+
+// tasks returns a function that runs tasks side by side, each with the machine of its worker.
+func (s *search) tasks(
+	ctx context.Context, newMachine func() machine,
+) func(tasks int, f func(m machine, task int) error) error {
+	machines := make([]machine, s.opt.Workers)
+	return func(tasks int, f func(m machine, task int) error) error {
+		return parallel(ctx, tasks, s.opt.Workers, func(worker, task int) error {
+			if s.opt.Slots != nil {
+				s.opt.Slots <- struct{}{}
+				defer func() { <-s.opt.Slots }()
+			}
+			if machines[worker] == nil {
+				machines[worker] = newMachine()
+			}
+			if s.forgets {
+				defer func() { machines[worker] = nil }()
+			}
+			return f(machines[worker], task)
+		})
+	}
 }
 
 // choose returns the best setting of each outer fold, and the mean inner accuracies by outer fold and

@@ -141,19 +141,26 @@ func Read(ctx context.Context, path string, t Task, o records.Options) (*Example
 	if err := x.readParts(ctx, o); err != nil {
 		return nil, err
 	}
-	if err := x.findCopies(ctx); err != nil {
-		return nil, err
-	}
 	x.settleKind(isTU)
-	if err := x.mergeCopies(ctx); err != nil {
+	if err := x.group(ctx); err != nil {
 		return nil, err
-	}
-	if x.Split == Cluster && x.Content == records.Molecules {
-		if err := x.findClusters(ctx); err != nil {
-			return nil, err
-		}
 	}
 	return x, x.readTargets()
+}
+
+// group finds the records of equal molecules or graphs, merges them as the task says, and finds clusters if they are
+// to be split.
+func (x *Examples) group(ctx context.Context) error {
+	if err := x.findCopies(ctx); err != nil {
+		return err
+	}
+	if err := x.mergeCopies(ctx); err != nil {
+		return err
+	}
+	if x.Split == Cluster && x.Content == records.Molecules {
+		return x.findClusters(ctx)
+	}
+	return nil
 }
 
 // fields returns the columns to read: the targets, the column that splits the records, and the weights.

@@ -129,7 +129,8 @@ func (x *Examples) ReadMean(samples []int, tables ...io.Reader) (Predictions, er
 			return p, fmt.Errorf("finetune: a table of predictions: %w", err)
 		}
 		if len(rows) != 1+len(samples) || len(rows[0]) <= outputs {
-			return p, fmt.Errorf("finetune: a table of predictions has %d rows for %d records", len(rows)-1, len(samples))
+			return p, fmt.Errorf("finetune: a table of predictions has %d rows for %d records",
+				len(rows)-1, len(samples))
 		}
 		for k := range p.values {
 			text := rows[1+k/outputs][1+k%outputs]

@@ -330,56 +330,62 @@ func (t *tuned) predictions() (blocks []block) {
 			continue
 		}
 		b := block{title: name, folded: k > 2}
-		axes := func(title, x, y string) plot.Axes {
-			return plot.Axes{Title: title, XLabel: x, YLabel: y}
-		}
-		errs := make([]float64, len(p))
-		for i := range p {
-			errs[i] = y[i] - p[i]
-		}
 		if t.kind == "binary" {
-			for i := range errs {
-				errs[i] = math.Abs(errs[i])
-			}
-			b.charts = append(
-				b.charts,
+			b.charts = []plot.Panel{
 				rocOf(p, y),
 				precisionRecall(p, y),
 				calibration(p, y, "probability", "fraction of positives"),
-			)
+			}
 		} else {
-			keep := thinned(len(p), max(60, mostPoints/3/min(len(t.targets), mostTargets)))
-			choose := func(values []float64) (chosen []float64) {
-				for _, i := range keep {
-					chosen = append(chosen, values[i])
-				}
-				return chosen
-			}
-			cloud := func(a plot.Axes, x, y []float64, g plot.Guide) {
-				b.charts = append(b.charts, plot.Scatter{
-					Axes:  a,
-					X:     choose(x),
-					Y:     choose(y),
-					Class: make([]int, len(keep)),
-					Names: []string{"record"},
-					Guide: g,
-				})
-			}
-			cloud(axes("predicted against observed", "observed", "predicted"), y, p, plot.Identity)
-			cloud(axes("residuals", "predicted", "observed − predicted"), p, errs, plot.Zero)
-			for i := range errs {
-				errs[i] = math.Abs(errs[i])
-			}
+			b.charts = clouds(p, y, max(60, mostPoints/3/min(len(t.targets), mostTargets)))
+		}
+		errs := make([]float64, len(p))
+		for i := range p {
+			errs[i] = math.Abs(y[i] - p[i])
 		}
 		if c, ok := deciles(distances, errs); ok {
 			b.charts = append(b.charts, plot.Lines{
-				Axes:   axes("error by distance", "distance to the training set", "absolute error"),
+				Axes: plot.Axes{
+					Title:  "error by distance",
+					XLabel: "distance to the training set",
+					YLabel: "absolute error",
+				},
 				Series: []plot.Series{c},
 			})
 		}
 		blocks = append(blocks, b)
 	}
 	return blocks
+}
+
+// clouds returns the charts of numbers p that are predicted for y: each with about the given number of points.
+func clouds(p, y []float64, points int) (charts []plot.Panel) {
+	indices := thinned(len(p), points)
+	choose := func(values []float64) (chosen []float64) {
+		for _, i := range indices {
+			chosen = append(chosen, values[i])
+		}
+		return chosen
+	}
+	cloud := func(a plot.Axes, x, y []float64, g plot.Guide) {
+		charts = append(charts, plot.Scatter{
+			Axes:  a,
+			X:     choose(x),
+			Y:     choose(y),
+			Class: make([]int, len(indices)),
+			Names: []string{"record"},
+			Guide: g,
+		})
+	}
+	residuals := slices.Clone(y)
+	floats.Sub(residuals, p)
+	cloud(
+		plot.Axes{Title: "predicted against observed", XLabel: "observed", YLabel: "predicted"}, y, p, plot.Identity,
+	)
+	cloud(
+		plot.Axes{Title: "residuals", XLabel: "predicted", YLabel: "observed − predicted"}, p, residuals, plot.Zero,
+	)
+	return charts
 }
 
 // classes returns the calibration of the most probable class, and the errors by distance.
