@@ -3,15 +3,13 @@ package laboratory
 import (
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf16"
 
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 )
@@ -72,12 +70,18 @@ type opened struct {
 
 // open reads a file. Without data, it reads the open file again, with other columns.
 func (s *Session) open(q opening, data []byte) (any, error) {
-	f := &file{source: q.source, name: cmp.Or(q.Name, "molecules")}
+	f := &file{
+		source: q.source,
+		name:   cmp.Or(q.Name, "molecules"),
+	}
 	switch {
 	case data != nil:
-		text, err := decode(data)
+		text, err := decode(f.name, data)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.name, err)
+			return nil, err
+		}
+		if ending := filepath.Ext(f.name); strings.EqualFold(ending, ".gz") {
+			f.name = strings.TrimSuffix(f.name, ending) // the text is not packed any more
 		}
 		f.text = text
 	case s.file == nil:
@@ -92,7 +96,9 @@ func (s *Session) open(q opening, data []byte) (any, error) {
 	if err := f.readColumns(); err != nil {
 		return nil, err
 	}
-	f.divide()
+	if err := f.divide(); err != nil {
+		return nil, err
+	}
 	s.file = f
 	answer := opened{
 		source:  f.source,
@@ -108,43 +114,31 @@ func (s *Session) open(q opening, data []byte) (any, error) {
 // maxText bounds an unpacked file.
 const maxText = 256 << 20
 
-// decode returns a file as UTF-8: unpacked, and from UTF-16 if it has that mark.
-func decode(data []byte) (string, error) {
-	if bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
-		z, err := gzip.NewReader(bytes.NewReader(data))
-		if err == nil {
-			data, err = io.ReadAll(io.LimitReader(z, maxText+1))
-		}
-		if err != nil {
-			return "", err
-		}
+// decode returns the text of a file, as its reader has it.
+func decode(name string, data []byte) (string, error) {
+	r, err := records.Decode(context.Background(), name, bytes.NewReader(data))
+	if err != nil {
+		return "", err
 	}
-	if len(data) > maxText {
-		return "", fmt.Errorf("has more than %d MB: use the command line, specmatch predict -model admet", maxText>>20)
+	defer r.Close()
+	text, err := io.ReadAll(io.LimitReader(r, maxText+1))
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
 	}
-	var order binary.ByteOrder
-	switch {
-	case bytes.HasPrefix(data, []byte{0xff, 0xfe}):
-		order = binary.LittleEndian
-	case bytes.HasPrefix(data, []byte{0xfe, 0xff}):
-		order = binary.BigEndian
-	default:
-		return string(bytes.TrimPrefix(data, []byte("\ufeff"))), nil
+	if len(text) > maxText {
+		return "", fmt.Errorf("%s has more than %d MB: use the command line, specmatch predict -model admet",
+			name, maxText>>20)
 	}
-	var units []uint16
-	for i := 2; i+1 < len(data); i += 2 {
-		units = append(units, order.Uint16(data[i:]))
-	}
-	return string(utf16.Decode(units)), nil
+	return string(text), nil
 }
 
 // formatOf returns the format of a file by its name or, for a paste, by its text.
 func formatOf(name, text string) string {
-	format, err := records.FormatOf(strings.TrimSuffix(name, ".gz"))
+	format, err := records.FormatOf(name)
 	if err == nil && slices.Contains([]string{records.CSV, records.SMI, records.SDF}, format) && name != pasted {
 		return format
 	}
-	header, _, _ := strings.Cut(text, "\n")
+	header := firstLine(text)
 	switch {
 	case strings.Contains(text, "M  END"):
 		return records.SDF
@@ -153,6 +147,12 @@ func formatOf(name, text string) string {
 		return records.CSV
 	}
 	return records.SMI
+}
+
+// firstLine returns the first line of a text that is not blank.
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimLeft(text, "\r\n"), "\n")
+	return line
 }
 
 // pasted is the name of a file that was pasted.
@@ -205,7 +205,7 @@ func (f *file) readColumns() error {
 
 // sortColumns puts the columns of a table into the order of its header.
 func (f *file) sortColumns() {
-	header, _, _ := strings.Cut(f.text, "\n")
+	header := firstLine(f.text)
 	slices.SortStableFunc(f.columns, func(a, b string) int {
 		return strings.Index(header, a) - strings.Index(header, b)
 	})
@@ -216,69 +216,34 @@ var partSizes = []int{8, 8, 16, 16, 32, 32}
 
 const partSize = 32
 
-// divide divides the file into parts.
-func (f *file) divide() {
-	header := ""
-	text := f.text
-	line := 0
-	if f.Format == records.CSV {
-		n := recordEnd(text, records.CSV)
-		header = text[:n]
-		text = text[n:]
-		if !strings.HasSuffix(header, "\n") {
-			header += "\n"
-		}
+// divide divides the file into parts, where its reader ends a record.
+func (f *file) divide() error {
+	headerLines, ends, err := records.LineEnds(context.Background(), f.name, f.options(f.text))
+	if err != nil {
+		return err
 	}
-	first := 0
-	for text != "" {
+	lines := slices.Collect(strings.Lines(f.text))
+	header := strings.Join(lines[:headerLines], "")
+	start := headerLines
+	for first := 0; first < len(ends); {
 		size := partSize
 		if len(f.parts) < len(partSizes) {
 			size = partSizes[len(f.parts)]
 		}
-		end := 0
-		count := 0
-		for count < size && end < len(text) {
-			n := recordEnd(text[end:], f.Format)
-			if strings.TrimSpace(text[end:end+n]) != "" {
-				count++
-			}
-			end += n
+		count := min(size, len(ends)-first)
+		end := min(ends[first+count-1], len(lines))
+		text := strings.Join(lines[start:end], "")
+		if !strings.HasSuffix(text, "\n") {
+			text += "\n" // without any, a CR within the last line would be the end of a line
 		}
 		f.parts = append(f.parts, part{
-			Text:  header + text[:end],
+			Text:  header + text,
 			First: first,
-			Line:  line,
+			Line:  start - headerLines,
 			Count: count,
 		})
 		first += count
-		line += strings.Count(text[:end], "\n")
-		text = text[end:]
+		start = end
 	}
-	f.parts = slices.DeleteFunc(f.parts, func(p part) bool { return p.Count == 0 })
-}
-
-// recordEnd returns where the first record of a text ends. A row of a table may have line breaks within quotes.
-func recordEnd(text, format string) int {
-	end := 0
-	for end < len(text) {
-		n := strings.IndexByte(text[end:], '\n') + 1
-		if n == 0 {
-			return len(text)
-		}
-		line := text[end : end+n]
-		end += n
-		switch format {
-		case records.SDF:
-			if strings.HasPrefix(line, "$$$$") {
-				return end
-			}
-		case records.CSV:
-			if strings.Count(text[:end], `"`)%2 == 0 {
-				return end
-			}
-		default:
-			return end
-		}
-	}
-	return end
+	return nil
 }

@@ -2,10 +2,13 @@ package laboratory
 
 import (
 	"bytes"
+	"cmp"
+	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,50 +49,106 @@ const awkward = "name,smiles,y\r\na,CCO,1\r\n\r\n\"b\n2\",c1ccccc1,2\nc,C1CC,3\n
 func TestParts(t *testing.T) {
 	defer func(old []int) { partSizes = old }(partSizes)
 	partSizes = []int{1, 2, 1, 1, 1, 1}
-	sdf, err := os.ReadFile("../../testdata/molecules.csv")
+	table, err := os.ReadFile("../../testdata/molecules.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	z.Write(table)
+	z.Close()
 	for name, text := range map[string]string{
 		"a.csv":       awkward,
-		"m.csv":       string(sdf),
+		"m.csv":       string(table),
+		"M.CSV.GZ":    packed.String(),
+		"long.csv":    "smiles\nCC\n" + strings.Repeat("C", 80) + "1\nC1\n",
+		"blank.csv":   "\n\nname,smiles\na,CCO\n\nb,CC\n",
+		"cr.csv":      "name,smiles\ra,CCO\rb,CC\rc,C\r",
+		"tabs.tsv":    "name\tsmiles\ty\na\tC\t1\n\t\t\nb\tCC\t2\n\t\t\nc\tCCC\t3\n",
+		"quotes.csv":  "smiles,name\nC,4\"-O-methyl\nCC,b\nCCC,5\"-O-methyl\n\"CCCC\",\"d\n\"\nCCCCC,\"e\n",
+		"utf16.csv":   "s\x00m\x00i\x00l\x00e\x00s\x00\n\x00C\x00\n\x00C\x00C\x00\n\x00C\x00O\x00\n\x00",
 		"a.smi":       "CCO ethanol\n\nC1CC wrong\nc1ccccc1\n",
-		"pasted text": "CCO\nCCN",
+		"numbers.smi": "CCO 2\nCC 1\nC 1\nC1CC 1\nCCCC 2\nCCC\nCCN 7\n",
+		"pasted text": "\nname\tsmiles\na\tC\n\t\nb\tCC",
+		"a.txt":       "CCO\nCCN",
 		"a.sdf":       molfile + "$$$$\nbroken\n$$$$\n" + molfile + "$$$$\n",
 	} {
-		s := new(Session)
-		f, failed := ask[opened](t, s, "open", object{"name": name}, []byte(text))
+		compareParts(t, name, text)
+	}
+}
+
+// TestRandomParts: the parts of tables and lists of any lines have all their records.
+func TestRandomParts(t *testing.T) {
+	defer func(old []int) { partSizes = old }(partSizes)
+	partSizes = []int{1, 2, 1, 3, 1, 2, 1, 1}
+	lines := []string{
+		"", " ", "C,1", "CC,\"2\"", "C1CC,3", " , ", ",", "\t", "C,4\"-O", "\"C\",\"a\nb\"", "\"C,5", "C,\"", "C C\"",
+		"\"\"", "N,6\r", "\r", "CO\r7", "\"C\"\"\",8",
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		text := ""
+		for range rng.IntN(12) {
+			text += lines[rng.IntN(len(lines))] + "\n"
+		}
+		text += "CCO,9\n"
+		if rng.IntN(2) == 0 {
+			text = strings.TrimSuffix(text, "\n")
+		}
+		compareParts(t, "a.csv", "smiles,name\n"+text)
+		compareParts(t, "a.smi", text)
+	}
+}
+
+// compareParts compares the records of the parts of a file with those of the whole.
+func compareParts(t *testing.T, name, text string) {
+	t.Helper()
+	s := new(Session)
+	f, failed := ask[opened](t, s, "open", object{"name": name}, []byte(text))
+	if failed != "" {
+		t.Fatalf("%s: %s", name, failed)
+	}
+	s.models = map[string]*predictor{"none": {rows: apply.Model{Rows: noRows}}}
+	var got []string
+	for _, p := range f.Parts {
+		a, failed := ask[struct{ Rows []Row }](t, s, "predict", task{source: f.source, part: p, Model: "none"}, nil)
 		if failed != "" {
 			t.Fatalf("%s: %s", name, failed)
 		}
-		s.models = map[string]*predictor{"none": {rows: apply.Model{Rows: noRows}}}
-		var got []string
-		for _, p := range f.Parts {
-			a, failed := ask[struct{ Rows []Row }](t, s, "predict", task{source: f.source, part: p, Model: "none"}, nil)
-			if failed != "" {
-				t.Fatalf("%s: %s", name, failed)
-			}
-			if len(a.Rows) != p.Count {
-				t.Errorf("%s: %d rows of a part of %d", name, len(a.Rows), p.Count)
-			}
-			for _, r := range a.Rows {
-				got = append(got, fmt.Sprint(r.Number, r.Line, r.ID, r.Fields, r.Error))
-			}
+		if len(a.Rows) != p.Count {
+			t.Errorf("%s: %d rows of a part of %d", name, len(a.Rows), p.Count)
 		}
-		var want []string
-		options := f.source.options(text)
-		err := records.Read(t.Context(), name, options, func(r *records.Record) error {
-			line, reason := r.Line, ""
-			if r.Err != nil {
-				line, reason = r.Err.Line, r.Err.Reason
+		for _, r := range a.Rows {
+			if r.Error == "" {
+				r.SMILES = ""
 			}
-			want = append(want, fmt.Sprint(r.Number, line, r.ID, r.Fields, reason))
-			return nil
-		})
-		if err != nil || !slices.Equal(got, want) {
-			t.Errorf("%s: %v\n%s\nwant\n%s", name, err, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			got = append(got, fmt.Sprint(r.Number, r.Line, r.ID, r.Fields, r.SMILES, reasonOf(r.Error)))
 		}
 	}
+	var want []string
+	options := f.source.options(text)
+	err := records.Read(t.Context(), name, options, func(r *records.Record) error {
+		line, smiles, reason := r.Line, "", ""
+		if r.Err != nil {
+			line, smiles, reason = r.Err.Line, cmp.Or(r.SMILES, r.Err.Value), r.Err.Reason
+		}
+		want = append(want, fmt.Sprint(r.Number, line, r.ID, r.Fields, smiles, reasonOf(reason)))
+		return nil
+	})
+	if err != nil || !slices.Equal(got, want) || f.Records != len(want) {
+		t.Errorf("%s: %q: %d records, %v\n%s\nwant\n%s", name, text, f.Records, err,
+			strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// reasonOf returns a reason without what is wrong with a row that gives its other lines back: a part may end before the
+// line that says it.
+func reasonOf(reason string) string {
+	const back = "the lines after this one are read as rows of their own"
+	if strings.HasSuffix(reason, back) {
+		return back
+	}
+	return reason
 }
 
 const molfile = "ethanol\n\n\n  3  2  0  0  0  0  0  0  0  0999 V2000\n" +

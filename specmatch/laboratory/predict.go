@@ -2,6 +2,7 @@ package laboratory
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -309,25 +310,27 @@ func (s *Session) predict(q task, _ []byte) (any, error) {
 		header = 1
 	}
 	rows := []Row{}
-	job := apply.Job{Path: "part", Records: q.options(q.Text), Model: p.rows}
+	job := apply.Job{
+		Path:    "part",
+		Records: q.options(q.Text),
+		Model:   p.rows,
+	}
+	job.Records.First = q.First
 	job.Model.Reads.Vector = p.kept.keep(p.rows.Reads.Vector)
 	width := len(p.rows.Columns)
 	err = job.Stream(context.Background(), func(b apply.Batch) error {
 		first := len(rows)
 		for _, r := range b.Records {
 			row := Row{
-				Number: q.First + r.Number,
+				Number: r.Number,
 				Line:   q.Line + r.Line,
 				ID:     r.ID,
 				SMILES: r.SMILES,
 				Fields: slices.Clone(r.Fields),
 			}
-			if r.ID == fmt.Sprint(r.Number) && (q.ID == "" || r.Err != nil) {
-				row.ID = fmt.Sprint(row.Number)
-			}
 			if r.Err != nil {
 				row.Error = r.Err.Reason
-				row.SMILES = max(row.SMILES, r.Err.Value)
+				row.SMILES = cmp.Or(row.SMILES, r.Err.Value)
 				row.Line = q.Line + max(r.Err.Line, r.Line, 1+header)
 			}
 			if r.Molecule != nil {

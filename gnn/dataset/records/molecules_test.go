@@ -206,6 +206,46 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// TestLineEnds: records end where their reader ends them, and the parts between have their numbers.
+func TestLineEnds(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		header     int
+		want       []int
+	}{
+		{"a.csv", "\n\"smiles\n\",y\nC,1\n\n\"CC\",\"\n2\"\n,\nCCC,4\"\nCCCC,5\n", 3, []int{4, 7, 8, 9, 10}},
+		{"a.csv", "m,y\nCCC,1\nCCCC,2\n", 1, []int{2, 3}},
+		{"a.csv", "smiles,y\rC,1\r\rCC,2\r", 1, []int{2, 4}},
+		{"a.smi", "C a\n \nCC\n\n", 0, []int{1, 3}},
+		{"a.sdf", "a\n$$$$\n\nb\n$$$$\n\n", 0, []int{2, 5}},
+	} {
+		o := Options{Input: strings.NewReader(c.text)}
+		header, ends, err := LineEnds(t.Context(), c.name, o)
+		if err != nil || header != c.header || !slices.Equal(ends, c.want) {
+			t.Errorf("%q: a header of %d lines and records to %v, %v; want %d, %v",
+				c.text, header, ends, err, c.header, c.want)
+		}
+	}
+	o := Options{Input: strings.NewReader("C\nCC name\n"), First: 7}
+	var got []string
+	err := Read(t.Context(), "a.smi", o, func(r *Record) error {
+		got = append(got, fmt.Sprintln(r.Number, r.Line, r.ID))
+		return nil
+	})
+	if err != nil || !slices.Equal(got, []string{"8 1 8\n", "9 2 name\n"}) {
+		t.Errorf("a part: %q, %v", got, err)
+	}
+	for name, want := range map[string]string{"g.jsonl": "has graphs, want molecules", "g.x": "g.x"} {
+		_, _, err := LineEnds(t.Context(), name, Options{Input: strings.NewReader("{}")})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+	}
+	if r, err := Decode(t.Context(), "a.csv", strings.NewReader("PK\x03\x04")); r != nil || err == nil {
+		t.Errorf("a zip archive: %v, %v", r, err)
+	}
+}
+
 // TestStreamStops: what is cancelled neither reads a list to its end nor gives out what
 // has been read.
 func TestStreamStops(t *testing.T) {

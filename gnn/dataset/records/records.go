@@ -144,6 +144,9 @@ type Options struct {
 	Reading *Reading
 	// Skip is how many records are skipped.
 	Skip int
+	// First is how many records of a file are before the input, if that is a part of the file, such as between the
+	// lines of [LineEnds]: the numbers of its records begin behind them. It is for molecules.
+	First int
 
 	table *Table // set by [ReadAll], to receive the content and the set of the file
 }
@@ -255,35 +258,13 @@ func formatByName(path string) string {
 // grow with the file, unless that is in TUDataset's format. A record that cannot be read has
 // an Err and does not end the reading. An error of emit ends it and is returned.
 func Read(ctx context.Context, path string, o Options, emit func(*Record) error) error {
-	name := o.Format
-	if name == "" {
-		var err error
-		name, err = FormatOf(path)
-		if err != nil {
-			return err
-		}
-	}
-	index := slices.IndexFunc(formats, func(f format) bool { return f.name == name })
-	if index < 0 {
-		return fmt.Errorf("dataset: %q is not a format of records; want one of %s",
-			name, strings.Join(Formats, ", "))
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	r, err := newReader(ctx, path, o)
+	r, next, err := open(ctx, path, o)
 	if err != nil {
 		return err
 	}
-	next, err := formats[index].open(r)
-	if r.text != nil {
-		r.closers = append(r.closers, r.text)
-	}
-	for _, c := range r.closers {
-		defer c.Close()
-	}
-	if err != nil {
-		return err
-	}
+	defer r.close()
 	if o.table != nil {
 		o.table.Content = r.content
 		o.table.Set = r.set
@@ -304,6 +285,35 @@ func Read(ctx context.Context, path string, o Options, emit func(*Record) error)
 		return cause
 	}
 	return err
+}
+
+// open opens a file, and returns the function of its format that returns the records one by one.
+func open(ctx context.Context, path string, o Options) (r *reader, next func() (*Record, error), err error) {
+	name := o.Format
+	if name == "" {
+		name, err = FormatOf(path)
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	index := slices.IndexFunc(formats, func(f format) bool { return f.name == name })
+	if index < 0 {
+		return nil, nil, fmt.Errorf("dataset: %q is not a format of records; want one of %s",
+			name, strings.Join(Formats, ", "))
+	}
+	r, err = newReader(ctx, path, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	next, err = formats[index].open(r)
+	if r.text != nil {
+		r.closers = append(r.closers, r.text)
+	}
+	if err != nil {
+		r.close()
+		return nil, nil, err
+	}
+	return r, next, nil
 }
 
 // Vectors computes vectors of molecules on one goroutine. What is faster for many molecules together is computed by
@@ -348,11 +358,19 @@ func newReader(ctx context.Context, path string, o Options) (*reader, error) {
 		file:       path,
 		o:          o,
 		reading:    cmp.Or(o.Reading, new(Reading)),
+		number:     o.First,
 		categories: categories,
 	}
 	r.notes.unused = map[string]bool{}
 	*r.reading = Reading{ID: o.ID, Fields: o.Fields}
 	return r, nil
+}
+
+// close closes the files of the reader.
+func (r *reader) close() {
+	for _, c := range slices.Backward(r.closers) {
+		c.Close()
+	}
 }
 
 // setContent notes the content of the file, and returns an error unless it is wanted.

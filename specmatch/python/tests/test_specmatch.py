@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import specmatch_cl as specmatch
 from sklearn.base import clone
+from sklearn.exceptions import DataConversionWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -126,6 +127,8 @@ def test_predictors_that_ship(tmp_path):
     assert all(np.isnan(v).tolist() == [False, True, False] for v in columns.values())
     one = Predictor("admet:herg").predict(["CCO", "C(", "c1ccccc1"], distance=True)
     assert list(one) == ["herg", "distance"] and np.array_equal(one["herg"], columns["herg"], equal_nan=True)
+    none = Predictor("admet:herg").predict(["C("], distance=True)
+    assert list(none) == ["herg", "distance"] and np.isnan([*none.values()]).tolist() == [[True], [True]]
     with pytest.raises(SpecmatchError, match='did you mean "herg"'):
         Predictor("admet:hreg").predict(["CCO"])
 
@@ -159,6 +162,9 @@ def test_what_cannot_be_read():
     c = Classifier(epochs=1, **TINY, handle_invalid="nan").fit(bad * 20, y > 60)
     with pytest.warns(UserWarning):
         assert [v is None for v in c.predict(bad)] == np.isnan(rows).all(axis=1).tolist()
+    assert c.explain(["C1CC", None]) == [None, None]
+    with pytest.raises(SpecmatchError, match="ring 1 is not closed"):
+        c.set_params(handle_invalid="error").explain(["C1CC"])
     for X, message in (([], "0 sample"), ("CC", "one text is no list"), (np.zeros((2, 3)), "shape"), ([1, 2], "type int"), (["C", 1], "type int")):
         with pytest.raises((ValueError, TypeError), match=message):
             Embedder().transform(X)
@@ -295,6 +301,11 @@ def test_scikit_learn(tmp_path):
     two = np.c_[CARBONS, -CARBONS]
     two[::3, 1] = np.nan
     assert Regressor(epochs=1, **TINY).fit(SMILES, two).predict(SMILES[:4]).shape == (4, 2)
+    with pytest.warns(DataConversionWarning):  # a column of classes is a list of them, as elsewhere in scikit-learn
+        column = clone(c).fit(SMILES, y[:, np.newaxis])
+    assert (column.predict_proba(SMILES) == p).all()
+    with pytest.raises(ValueError, match=r"y should be a 1d array, got an array of shape \(120, 2\)"):
+        clone(c).fit(SMILES, two)
     for e in (clone(c), Embedder(method="infonce")):
         with pytest.raises(Exception, match="not fitted"):
             (e.predict if hasattr(e, "predict") else e.transform)(SMILES)
@@ -318,6 +329,13 @@ def test_trust():
     assert drawn.page.count('class="molecule"') == 2 and drawn._repr_html_().count("<iframe") == 1
     two = Regressor(epochs=1, **TINY).fit(SMILES, np.c_[CARBONS, -CARBONS])
     assert two.predict_interval(SMILES[:3]).shape == (3, 2, 2) and two.explain(["CCO"])[0].shape == (3, 2)
+    # The columns are in the order of the targets and of classes_, where their names are not: y10 < y2, class_10 < class_2.
+    many = Regressor(epochs=1, **TINY).fit(SMILES, CARBONS[:, np.newaxis] * 10.0 ** np.arange(11))
+    scale = np.abs(many.explain(["CCO"])[0]).max(axis=0)
+    assert (scale[1:] > 3 * scale[:-1]).all()
+    c = Classifier(epochs=2, **TINY).fit(SMILES, np.where(CARBONS > 3, 2, 10))
+    few, more = (w.sum(axis=0) for w in c.explain(["CCO", "CCCCCCC"]))
+    assert c.classes_.tolist() == [2, 10] and few[0] < more[0] and few[1] > more[1]
     c = Classifier(epochs=2, **TINY).fit(SMILES, np.where(CARBONS > 7, "a", "b"))
     sets = c.predict_set(SMILES, level=0.9)
     assert sets.shape == (120, 2) and sets.any()
@@ -348,6 +366,23 @@ def test_settings_after_load(tmp_path):
         assert np.isnan(loaded.predict(["C1CC", "CC"])).tolist() == [True, False]
     with pytest.raises(Exception, match="not fitted"):  # a file does not keep the mean of its targets
         loaded.set_params(handle_invalid="prior").predict(["C1CC", "CC"])
+    for names, classes in ((["2", "10"], [2, 10]), (["01", "02"], ["01", "02"]), (["-0", "1"], ["-0", "1"])):
+        c = Classifier(epochs=1, **TINY).fit(SMILES, np.where(CARBONS > 7, *names))
+        c.save(path)
+        again = Classifier.load(path)
+        assert again.classes_.tolist() == classes
+        columns = [again.classes_.astype(str).tolist().index(name) for name in c.classes_]
+        assert (again.predict_proba(SMILES)[:, columns] == c.predict_proba(SMILES)).all()
+
+
+def test_order_of_models(tmp_path):
+    r = Regressor(epochs=1, n_estimators=3, **TINY, random_state=9).fit(SMILES, CARBONS)
+    one = Regressor(epochs=1, **TINY, random_state=9).fit(SMILES, CARBONS)
+    assert one.models_ == r.models_[:1] and one.history_[0]["valid_loss"] == r.history_[0]["valid_loss"]
+    assert [tool.read_card(m)["provenance"]["seed"] for m in r.models_] == [9, 10, 11]
+    for seed, model in zip((9, 10, 11), r.models_):
+        (tmp_path / f"model-{seed}.safetensors").write_bytes(model)
+    assert Regressor.load(str(tmp_path)).models_ == r.models_
 
 
 def test_rdkit():
@@ -386,6 +421,19 @@ def test_a_process_that_stays(tmp_path):
     process.kill()
     process.wait()
     assert (e.transform(["CCO"]) == e.transform(["CCO", "C"])[:1]).all()
+    # A thread that waits for its turn leaves the others alone, and outlives the process for which it waits.
+    key, asked = next(reversed(worker.workers.items()))
+    got = []
+    waiting = threading.Thread(target=lambda: got.append(e.transform(["CCO"])), daemon=True)
+    with asked.lock:  # as a thread that has been asking
+        waiting.start()
+        time.sleep(0.3)
+        assert worker.guard.acquire(timeout=5), "a thread that waits for a process keeps all others waiting"
+        del worker.workers[key]
+        worker.guard.release()
+        asked.close()
+    waiting.join(20)
+    assert (got[0] == e.transform(["CCO"])).all() and worker.workers[key] is not asked
     # Ends with its parent, however that ends.
     code = "import sys, time; from specmatch_cl import Embedder, worker; Embedder().transform(['C']); " \
            "print(next(iter(worker.workers.values())).process.pid, flush=True); time.sleep(60)"

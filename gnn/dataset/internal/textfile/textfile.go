@@ -51,6 +51,8 @@ type Text struct {
 	packed bool
 	limit  int64     // how many more bytes may be read
 	file   io.Closer // or nil
+	lines  *Lines    // the reader that Lines returned last
+	header int       // the line where the header of Rows ends
 }
 
 // Open opens a file. It unpacks gzip and zstd, which it knows by their first bytes; a file
@@ -299,6 +301,7 @@ func (t *Text) Rows() (*Rows, error) {
 		return nil, err
 	}
 	c.Header = slices.Clone(c.Row)
+	t.header = c.lines.Line
 	if err := CheckUTF8(first); err != nil {
 		return nil, c.BadHeader("", err.Error())
 	}
@@ -502,7 +505,17 @@ type Lines struct {
 
 // Lines returns a reader of the lines.
 func (t *Text) Lines() *Lines {
-	return &Lines{File: t.Name, r: bufio.NewReaderSize(t, 64<<10)}
+	t.lines = &Lines{File: t.Name, r: bufio.NewReaderSize(t, 64<<10)}
+	return t.lines
+}
+
+// Position returns the number of the line that was read last, and that of the last line of the header that Rows
+// has read, 0 if it has read none.
+func (t *Text) Position() (line, header int) {
+	if t.lines != nil {
+		line = t.lines.Line
+	}
+	return line, t.header
 }
 
 // Next returns the next line that is not blank, without the blanks around it. The error at

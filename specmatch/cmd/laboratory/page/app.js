@@ -67,7 +67,7 @@ async function reopen() {
 
 // take reads what was dropped or pasted: molecules, or a model.
 async function take(name, bytes) {
-  if (/\.(safetensors|zip)$/i.test(name)) return takeModel(name.replace(/\.\w+$/, ""), bytes);
+  if (/\.(safetensors|zip)$/i.test(name)) return takeModel(name, bytes);
   await work(`Reading ${name} …`, async (signal, progress) => {
     const file = await pool.desk.call("open", { name }, { bytes });
     Object.assign(data, {
@@ -124,20 +124,21 @@ function receive(row, model) {
 }
 
 // takeModel adds a model to those that predict.
-async function takeModel(name, bytes) {
-  await work(`Opening the model ${name} …`, async (signal, progress) => {
+async function takeModel(file, bytes) {
+  const name = `file ${file}`; // which no model of the page has: they are admet, vectors, and my TARGET
+  await work(`Opening the model ${file} …`, async (signal, progress) => {
     let model;
     try {
       model = await pool.load(name, bytes);
     } catch (e) {
-      throw new Error(`${name}: ${e.message}`);
+      throw new Error(`${file}: ${e.message}`);
     }
     data.models = data.models.filter(m => m.name !== name);
     data.models.push({ name, columns: model.columns, names: model.names });
     table.head();
     tools.models();
     if (!data.total) {
-      say(`The model ${name} is open. Now drop molecules.`);
+      say(`The model ${file} is open. Now drop molecules.`);
       return;
     }
     for (const row of data.rows) if (row) delete row.values[name];

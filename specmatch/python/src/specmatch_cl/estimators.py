@@ -5,6 +5,7 @@ import json
 import re
 import tempfile
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from . import parameters, records, tool, worker
 
@@ -118,7 +119,7 @@ class Base(BaseEstimator):
                 pass
             self.n_features_in_ = 1  # a column of records
             self.history_ = numbers(Path(folder, "run", "metrics.csv"))
-            return tuple(p.read_bytes() for p in sorted(Path(folder, "run").glob("model*.safetensors")))
+            return tuple(tool.models_of(Path(folder, "run")))
 
     def _stream(self, command: str, X: Iterable[Any], files: Sequence[bytes],
                 total: int | None = None, **more: Any) -> Iterator[Rows]:
@@ -322,15 +323,27 @@ class Predictor(parameters.Predictor, Base):
         Returns
         -------
         list of numpy.ndarray of float64
-            For each record the contributions [nodes×outputs], of atoms in the order of the SMILES; None for one
-            that cannot be read.
+            For each record the contributions [nodes×outputs], of atoms in the order of the SMILES, and of outputs in
+            the order of the targets or of classes_; None for one that cannot be read.
         """
         data = list(records.listed(X))
         explained: list[NDArray[np.float64] | None] = [None] * len(data)
-        for line in self._explained(data, "why.jsonl").splitlines():
+        try:
+            text = self._explained(data, "why.jsonl")
+        except tool.SpecmatchError as e:
+            if not tool.none_usable(str(e)):
+                raise
+            return explained
+        names = self._names()
+        for line in text.splitlines():
             keys = json.loads(line)
-            explained[int(keys["id"])] = np.array(list(keys["nodes"].values()), np.float64).T
+            nodes = keys["nodes"]  # whose names are sorted as texts: y10 is before y2
+            explained[int(keys["id"])] = np.array([nodes[name] for name in names], np.float64).T
         return explained
+
+    @abstractmethod
+    def _names(self) -> list[str]:
+        """The names of the outputs, as the program has them."""
 
     def draw_explanations(self, X: Any) -> Drawings:
         """Drawings of records, in which a disc shows what each atom or node contributes, as `explain` gives it.
@@ -402,7 +415,8 @@ class Predictor(parameters.Predictor, Base):
         if head.get("kind") != cls.kind:
             raise ValueError(f"{paths[0]} predicts {head.get('kind', 'nothing')}; want {cls.kind}")
         if texts := head.get("class_values"):
-            whole = all(re.fullmatch(r"-?\d+", text) for text in texts)
+            # A number that is written otherwise, such as 01, would not be found again by its text.
+            whole = all(re.fullmatch(r"0|-?[1-9][0-9]*", text) for text in texts)
             self.classes_ = np.unique([int(text) for text in texts] if whole else texts)
         return self
 
@@ -470,6 +484,10 @@ class Regressor(RegressorMixin, Predictor):
         y = self._filled(self._outputs(X))
         return y[:, 0] if y.shape[1] == 1 else y
 
+    def _names(self) -> list[str]:
+        head = self._head()
+        return head.get("tasks") or [f"task_{k}" for k in range(head["outputs"])]
+
     def predict_interval(self, X: Any, level: float = 0.9) -> NDArray[np.float64]:
         """Intervals in which the targets are with a probability, by split conformal prediction.
 
@@ -520,7 +538,7 @@ class Classifier(ClassifierMixin, Predictor):
         Classifier
             Itself.
         """
-        self.classes_, index = np.unique(np.asarray(y), return_inverse=True)
+        self.classes_, index = np.unique(column_or_1d(y, warn=True), return_inverse=True)
         weights = checked(sample_weight, len(index))
         counts = np.bincount(index, weights, len(self.classes_))
         self.prior_ = counts / max(counts.sum(), np.finfo(float).tiny)
@@ -529,6 +547,9 @@ class Classifier(ClassifierMixin, Predictor):
         if gaps := set(texts) - set(self._head()["class_values"]):
             raise ValueError(f"classes of these names are read as gaps: {sorted(gaps)}")
         return self
+
+    def _names(self) -> list[str]:
+        return [f"class_{c}" for c in self.classes_]
 
     def _of_classes(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
         """Columns in the order of classes_."""

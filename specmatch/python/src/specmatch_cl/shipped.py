@@ -47,11 +47,16 @@ class Predictor:
         data = list(records.listed(X))
         form, text = records.encode(data)
         flags = tool.flags(in_="-", format=form, id="row", model=self.name, out="-", level=level, distance=distance)
-        with tool.running(["predict", *flags], text, self.n_jobs, first=records.FIRST[form]) as stdout:
-            rows = csv.reader(io.TextIOWrapper(cast(Any, stdout), "utf-8", newline=""))
-            # There is no header after an error, which the end of the block raises.
-            columns = {name: np.full(len(data), np.nan) for header in islice(rows, 1) for name in header[1:]}
-            for row in rows:
-                for column, value in zip(columns.values(), row[1:]):
-                    column[int(row[0])] = float(value)
-            return columns
+        columns: dict[str, NDArray[np.float64]] = {}
+        try:
+            with tool.running(["predict", *flags], text, self.n_jobs, first=records.FIRST[form]) as stdout:
+                rows = csv.reader(io.TextIOWrapper(cast(Any, stdout), "utf-8", newline=""))
+                # There is no header after another error than that no record can be used.
+                columns = {name: np.full(len(data), np.nan) for header in islice(rows, 1) for name in header[1:]}
+                for row in rows:
+                    for column, value in zip(columns.values(), row[1:]):
+                        column[int(row[0])] = float(value)
+        except tool.SpecmatchError as e:
+            if not tool.none_usable(str(e)):
+                raise
+        return columns

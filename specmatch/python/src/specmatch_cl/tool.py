@@ -163,11 +163,17 @@ def load(model: Source) -> bytes:
     builtin = name == "pretrained" or name.startswith("pretrained:")
     return pretrained(name) if builtin else Path(name).read_bytes()
 
+def models_of(run: Path) -> list[bytes]:
+    """The model files of a run directory, in the order of their seeds: model-9 is before model-10."""
+    def seeds(path: Path) -> tuple[list[int], str]:
+        return [int(digits) for digits in re.findall(r"\d+", path.name)], path.name
+    return [p.read_bytes() for p in sorted(run.glob("model*.safetensors"), key=seeds)]
+
 def members(path: str | os.PathLike[str]) -> list[bytes]:
     """The model files of an ensemble of ``specmatch convert``, of a run directory, or of a model file, which has one."""
     folder = Path(path)
     if folder.is_dir():
-        files = [p.read_bytes() for p in sorted(folder.glob("model*.safetensors"))]
+        files = models_of(folder)
         if not files:
             raise ValueError(f"{path} has no model*.safetensors")
         return files

@@ -97,29 +97,38 @@ atexit.register(close)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=forget)
 
-def answer(key: Key, arguments: Sequence[str], files: Sequence[bytes], text: bytes,
-           threads: int | None) -> tuple[dict[str, Any], bytes]:
-    """The answer of the process of a key, which is started if there is none."""
+def current(key: Key, arguments: Sequence[str], files: Sequence[bytes], threads: int | None) -> Worker:
+    """The process of a key, which is started if there is none; older ones that are idle end for it."""
     with guard:
         worker = workers.get(key) or Worker(arguments, files, threads)
         workers[key] = worker
         workers.move_to_end(key)
-        worker.lock.acquire()
         for old in list(workers)[:-LIMIT]:
             if workers[old].lock.acquire(blocking=False):  # it is idle
-                workers.pop(old).close()
-    try:
-        return worker.ask(text)
-    except BaseException as e:  # also Ctrl-C, behind which the rest of an answer would follow
-        with guard:
-            if workers.get(key) is worker:
-                del workers[key]
-        said = worker.close()
-        if isinstance(e, Gone):
-            raise Gone(said) from None
-        raise
-    finally:
-        worker.lock.release()
+                ended = workers.pop(old)
+                ended.close()
+                ended.lock.release()  # for a thread that waits for it
+        return worker
+
+def answer(key: Key, arguments: Sequence[str], files: Sequence[bytes], text: bytes,
+           threads: int | None) -> tuple[dict[str, Any], bytes]:
+    """The answer of the process of a key, which is started if there is none."""
+    while True:
+        worker = current(key, arguments, files, threads)
+        # The guard is free while a thread waits for its turn: whoever has the turn takes the guard when it fails.
+        with worker.lock:
+            if workers.get(key) is not worker:  # it has been ended meanwhile
+                continue
+            try:
+                return worker.ask(text)
+            except BaseException as e:  # also Ctrl-C, behind which the rest of an answer would follow
+                with guard:
+                    if workers.get(key) is worker:
+                        del workers[key]
+                said = worker.close()
+                if isinstance(e, Gone):
+                    raise Gone(said) from None
+                raise
 
 def asked(arguments: Sequence[str], files: Sequence[bytes], text: bytes, threads: int | None,
           first: int) -> list[NDArray[np.float32]]:
