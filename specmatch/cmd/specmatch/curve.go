@@ -111,7 +111,7 @@ func (x *tuning) checkCurve() error {
 func (x *tuning) learningCurve(results []outcome, points []point) (*table.Table, error) {
 	metrics := finetune.Metrics(x.examples.Head)
 	columns := []string{"records"}
-	if len(x.Targets) > 1 {
+	if len(x.examples.Targets) > 1 {
 		columns = []string{"target", "records"}
 	}
 	for _, m := range metrics {
@@ -129,13 +129,13 @@ func (x *tuning) learningCurve(results []outcome, points []point) (*table.Table,
 		},
 	}
 	for task := range results[0].Test {
-		series := plot.Series{Name: x.Targets[task], Bars: len(results) > 1}
+		series := plot.Series{Name: x.examples.Targets[task], Bars: len(results) > 1}
 		for halvings := x.Curve - 1; halvings >= 0; halvings-- {
 			sizes, scores := x.column(results, points, halvings)
 			records := stat.Mean(sizes, nil)
 			cells := []table.Cell{table.Number(records, 0)}
-			if len(x.Targets) > 1 {
-				cells = append([]table.Cell{table.Text(x.Targets[task])}, cells...)
+			if len(x.examples.Targets) > 1 {
+				cells = append([]table.Cell{table.Text(x.examples.Targets[task])}, cells...)
 			}
 			for k, metric := range metrics {
 				mean, std := summary(scores, task, metric.Name)
