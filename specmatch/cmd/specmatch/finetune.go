@@ -457,8 +457,7 @@ func (x *tuning) task(ctx context.Context) (finetune.Task, error) {
 			task.Test.Path = finetune.NoTest
 			continue
 		}
-		input := x.input
-		input.In = part.path
+		input := x.input.other(part.path)
 		options, err := input.options()
 		if err != nil {
 			return task, err

@@ -85,6 +85,19 @@ func (file *input) Register(f *cli.FlagSet) {
 	})
 }
 
+// other returns the input of another file that is read in the same way, with nothing of what was read from this one.
+func (file *input) other(path string) *input {
+	return &input{
+		In:         path,
+		Format:     file.Format,
+		SMILES:     file.SMILES,
+		ID:         file.ID,
+		Attributes: file.Attributes,
+		Ignore:     file.Ignore,
+		Standard:   file.Standard,
+	}
+}
+
 // checkFile returns an error if there is no input file.
 func (file *input) checkFile() error {
 	folder, name := filepath.Split(file.In)
