@@ -83,6 +83,7 @@ func TestMessages(t *testing.T) {
 		"search -in m.csv -query CCO -by bit -out h.csv":         `want bits, counts or vectors; did you mean "bits"?`,
 		"search -in m.csv -query CCO -by counts:2:64 -out h.csv": "want bits:RADIUS:SIZE, with a size from 1 to 65536",
 		"search -in m.csv -queries two.cvs -out h.csv":           "two.cvs: there is no such file; did you mean two.csv?",
+		"search -in m.csv -queries odd.csv -out odd.csv":         "-out: cannot write odd.csv: it is the input odd.csv",
 		"search -in edges.csv -query CCO -out h.csv":             "a table of edges has a column graph besides source and target",
 		"serch -in m.csv":                                          `unknown command "serch"; did you mean "search"?`,
 		"cluster -in m.csv -out m.csv":                             "-out: cannot write m.csv: it is the input m.csv",

@@ -97,7 +97,7 @@ func (x *prediction) check() error {
 	if outputs, err := apply.Outputs(x.Out); err == nil {
 		written = append(written, outputs...)
 	}
-	return checkOutputs(written, append(x.Models, x.In)...)
+	return checkOutputs(written, append(filesOfModels(x.Models...), x.In)...)
 }
 
 func (x *prediction) run(ctx context.Context, stdout, stderr io.Writer) (err error) {

@@ -70,6 +70,9 @@ func (x *searching) checkQueries(f *cli.FlagSet) (err error) {
 	if x.File == "" {
 		return nil
 	}
+	if err := checkOutputs(x.written(), x.File); err != nil {
+		return err
+	}
 	queries := input{In: x.File}
 	return queries.checkFile()
 }
