@@ -66,6 +66,11 @@ func (d division) format(seed, fold string) string {
 	return fmt.Sprintf(seed+fold, d.seed, d.fold)
 }
 
+// number returns a number of a fold that no other partition's fold has, and no seed, since runs are compared by them.
+func (d division) number(folds int) int {
+	return folds<<32 + d.seed*folds + d.fold - 1
+}
+
 // unit returns the name of the unit that fits a model to the division.
 func (d division) unit() string { return d.format("seed=%d", "/fold=%d") }
 

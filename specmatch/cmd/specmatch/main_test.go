@@ -811,6 +811,18 @@ func TestFolds(t *testing.T) {
 	if len(tested) != 90 {
 		t.Errorf("%d of 90 records are tested", len(tested))
 	}
+	// Folds are compared with those of another run that have the same records, and no others.
+	for flags, want := range map[string]int{"-folds 3 -seeds 2": 3, "-folds 3 -first-seed 1": 0, "-folds 2": 0, "-seeds 2": 0} {
+		out := strings.ReplaceAll(flags, " ", "")
+		must(t, "finetune -in m.csv -target most -split stratified -epochs 1 -out "+out+" "+flags+few+tiny)
+		others, err := results(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pairs, _ := run.Paired(rows[0], others[0]); len(pairs) != want {
+			t.Errorf("%d pairs of -folds 3 and %s, want %d", len(pairs), flags, want)
+		}
+	}
 	// A part that is another file has all of its records; a bound is learned from.
 	text := moleculeTable(90)
 	write(t, "test.csv", strings.Join(append(strings.SplitN(text, "\n", 2)[:1], strings.Split(text, "\n")[80:]...), "\n"))

@@ -287,10 +287,12 @@ func (s *scores) addRow(method, metric string, values []float64) table.Cell {
 		Precision:       x.engine.Precision.String(),
 		GraphsPerSecond: math.NaN(),
 	}
-	for i, r := range s.results {
+	for _, r := range s.results {
 		row.Seconds += r.Seconds
-		if x.Folds > 0 {
-			row.Seeds = append(row.Seeds, i) // folds in place of seeds
+	}
+	if x.Folds > 0 {
+		for _, d := range x.divisions() {
+			row.Seeds = append(row.Seeds, d.number(x.Folds)) // folds in place of seeds
 		}
 	}
 	s.rows = append(s.rows, row)
