@@ -428,8 +428,9 @@ func (x *tuning) onlyTarget(ctx context.Context, stderr io.Writer) ([]string, er
 		return nil, cli.Usagef("-target is needed: the column of %s to predict, of %s",
 			x.In, strings.Join(columns, ", "))
 	}
-	fmt.Fprintf(stderr, "%s: -target %s, the only column that it can be\n", x.In, columns[0])
-	return columns, x.flags.Set("target", columns[0])
+	text := setting.JoinList(columns)
+	fmt.Fprintf(stderr, "%s: -target %s, the only column that it can be\n", x.In, text)
+	return columns, x.flags.Set("target", text)
 }
 
 // task returns what is learned, with the files of -valid and -test.
