@@ -717,14 +717,17 @@ func TestScore(t *testing.T) {
 		t.Error(out)
 	}
 	for line, want := range map[string]string{
-		"-in few.csv -target most -out g.csv -model " + classes: `few.csv:2: column most: "none of them" is not a target of the model`,
-		"-in few.csv -target most -out h.csv -model " + number:  "-target names 1 columns, but the model predicts 2",
-		"-in few.csv -keep smiles -out h.npy -model " + number:  "-keep: -out h.npy: want a name that ends in .csv",
-		"-in few.csv -keep none -out h.csv -model " + number:    `no column "none"`,
+		"-in few.csv -target most -domain d.csv -explain e.jsonl -out g.csv -model " + classes: `few.csv:2: column most: "none of them" is not a target of the model`,
+		"-in few.csv -target most -out h.csv -model " + number:                                 "-target names 1 columns, but the model predicts 2",
+		"-in few.csv -keep smiles -out h.npy -model " + number:                                 "-keep: -out h.npy: want a name that ends in .csv",
+		"-in few.csv -keep none -out h.csv -model " + number:                                   `no column "none"`,
 	} {
 		if _, _, err := invoke(t.Context(), "predict "+line); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", line, err, want)
 		}
+	}
+	if domain, explained := readCSV(t, "d.csv"), read(t, "e.jsonl"); len(domain) != 3 || strings.Count(explained, "\n") != 2 {
+		t.Errorf("next to an observed value that is none, -domain wrote %q and -explain\n%s", domain, explained)
 	}
 	write(t, "bare.smi", "C a\n")
 	if out := must(t, "predict -in bare.smi -out b.csv -model "+number); strings.Contains(out, "known") {
