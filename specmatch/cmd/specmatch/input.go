@@ -117,8 +117,16 @@ func (file *input) checkFile() error {
 
 // isParquet reports whether -format or the file name says Parquet.
 func (file *input) isParquet() bool {
-	return file.Format == formatParquet ||
-		file.Format == "" && strings.HasSuffix(strings.ToLower(file.In), ".parquet")
+	return file.Format == formatParquet || file.Format == "" && formatByName(file.In) == formatParquet
+}
+
+// formatByName returns the format that a file's name shows, or "".
+func formatByName(path string) string {
+	if strings.HasSuffix(strings.ToLower(path), ".parquet") {
+		return formatParquet
+	}
+	format, _ := records.FormatOf(path) // another name has none
+	return format
 }
 
 // options returns the options to read the file once.
