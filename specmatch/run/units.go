@@ -183,6 +183,12 @@ func (p *Plan) sources() []string {
 	}) // not from itself
 }
 
+// Remains reports whether a unit is one of this shard and not yet in the run directory. Run may find it in others.
+func (p *Plan) Remains(unit string) bool {
+	k, ok := p.keys[unit]
+	return ok && p.dir.Output.Shard.Has(k) && !p.dir.Done(unit)
+}
+
 func (p *Plan) shard(s stage) (keep []int) {
 	for i, name := range s.names() {
 		if p.dir.Output.Shard.Has(p.keys[name]) {

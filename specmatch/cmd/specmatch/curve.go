@@ -40,6 +40,11 @@ func (p *point) Check() error {
 	return p.Result.Check()
 }
 
+// pointUnit returns the name of the unit that fits a model to a training set that is halved some times.
+func (d division) pointUnit(halvings int) string {
+	return fmt.Sprintf("%s/share=%d", d.unit(), 1<<halvings)
+}
+
 // points returns the fits of the learning curve: of each division, to halves, quarters and so on of its training
 // set.
 func (x *tuning) points() (units []run.Unit[point]) {
@@ -48,7 +53,7 @@ func (x *tuning) points() (units []run.Unit[point]) {
 			if halvings == 0 {
 				continue // a fit of x.units
 			}
-			unit := fmt.Sprintf("%s/share=%d", d.unit(), 1<<halvings)
+			unit := d.pointUnit(halvings)
 			units = append(units, run.Unit[point]{
 				Name:   unit,
 				Engine: &x.engine,

@@ -323,12 +323,12 @@ func (x *tuning) run(ctx context.Context, stdout, stderr io.Writer) (err error) 
 		return err
 	}
 	defer x.dir.Close()
-	if err := x.estimate(ctx, stderr); err != nil {
-		return err
-	}
 	plan := run.NewPlan(x.dir)
 	results := run.Add(plan, x.units())
 	points := run.Add(plan, x.points())
+	if err := x.estimate(ctx, plan, stderr); err != nil {
+		return err
+	}
 	return plan.Run(ctx, stdout, stderr, func() error {
 		return x.report(stdout, *results, *points)
 	})

@@ -147,11 +147,15 @@ func (x *tuning) checkSplits(stderr io.Writer) error {
 
 // estimate prints an upper bound on the time that the networks of the unfinished fits are trained, from a few steps of
 // one of them.
-func (x *tuning) estimate(ctx context.Context, stderr io.Writer) error {
-	left := slices.DeleteFunc(x.divisions(), func(d division) bool {
-		return x.dir.Done(d.unit()) || !x.output.Shard.Has(0)
-	})
-	if len(left) == 0 || x.output.List || len(x.output.Collect) > 0 {
+func (x *tuning) estimate(ctx context.Context, plan *run.Plan, stderr io.Writer) error {
+	first := x.divisions()[0] // those of others have about as many records
+	split, err := x.split(first)
+	if err != nil {
+		return err
+	}
+	fits, points := x.remaining(plan, split)
+	count := len(fits) + len(points)
+	if count == 0 || x.output.List || len(x.output.Collect) > 0 {
 		return nil
 	}
 	be, err := x.engine.Open()
@@ -159,11 +163,7 @@ func (x *tuning) estimate(ctx context.Context, stderr io.Writer) error {
 		return err
 	}
 	defer be.Close()
-	split, err := x.split(left[0])
-	if err != nil {
-		return err
-	}
-	_, learner, err := x.newLearner(be, left[0].seed, split)
+	_, learner, err := x.newLearner(be, first.seed, split)
 	if err != nil {
 		return err
 	}
@@ -184,12 +184,11 @@ func (x *tuning) estimate(ctx context.Context, stderr io.Writer) error {
 	if steps == 0 {
 		return ctx.Err()
 	}
-	// A step costs three forward passes, since the backward pass costs two; evaluation costs one.
-	evaluated := float64(len(split.Valid) + len(split.Test))
-	passes := float64(len(split.Train)) + evaluated/3
+	// The points of a learning curve are fitted once all models are.
+	cores := runtime.GOMAXPROCS(0)
+	records := makespan(fits, cores) + makespan(points, cores)
 	batch := float64(min(x.recipe.Batch, len(split.Train)))
-	seconds := fastest * passes / batch * float64(x.recipe.Epochs)
-	seconds *= math.Ceil(float64(len(left)) / float64(runtime.GOMAXPROCS(0)))
+	seconds := fastest * records / batch * float64(x.recipe.Epochs)
 	remark := ""
 	if x.examples.Beside != nil {
 		remark = "; the linear models and the forests of the fits take more"
@@ -197,9 +196,42 @@ func (x *tuning) estimate(ctx context.Context, stderr io.Writer) error {
 	fmt.Fprintf(
 		stderr,
 		"at most about %v of training for %d fits of up to %d epochs; patience may stop them earlier%s\n",
-		roundDuration(seconds), len(left), x.recipe.Epochs, remark,
+		roundDuration(seconds), count, x.recipe.Epochs, remark,
 	)
 	return nil
+}
+
+// remaining returns the costs of the unfinished fits of this shard and of the points of its learning curve, as numbers
+// of records to train on in an epoch.
+func (x *tuning) remaining(plan *run.Plan, split dataset.Split) (fits, points []float64) {
+	// A step costs three forward passes, since the backward pass costs two; evaluation costs one.
+	evaluation := float64(len(split.Valid)+len(split.Test)) / 3
+	for _, d := range x.divisions() {
+		if plan.Remains(d.unit()) {
+			fits = append(fits, float64(len(split.Train))+evaluation)
+		}
+		for halvings := 1; halvings < x.Curve; halvings++ {
+			if plan.Remains(d.pointUnit(halvings)) {
+				points = append(points, float64(len(split.Train)>>halvings)+evaluation)
+			}
+		}
+	}
+	return fits, points
+}
+
+// makespan returns how long jobs of some costs take if each free core takes the next one.
+func makespan(costs []float64, cores int) float64 {
+	busy := make([]float64, cores)
+	for _, cost := range costs {
+		free := 0
+		for core := range busy {
+			if busy[core] < busy[free] {
+				free = core
+			}
+		}
+		busy[free] += cost
+	}
+	return slices.Max(busy)
 }
 
 // roundDuration returns a duration of about two digits.
