@@ -171,11 +171,9 @@ func (x *tuning) learningCurve(results []outcome, points []point) (*table.Table,
 func summary(scores [][]train.Metrics, task int, metric string) (mean, std float64) {
 	var values []float64
 	for _, tasks := range scores {
-		if v := tasks[task].Get(metric); !math.IsNaN(v) {
-			values = append(values, v)
-		}
+		values = append(values, tasks[task].Get(metric))
 	}
-	return stat.MeanStdDev(values, nil)
+	return meanStdDev(values)
 }
 
 // column returns the sizes and the metrics of the fits to training sets that are halved some times.
