@@ -97,7 +97,8 @@ func (x *tuning) checkSplits(stderr io.Writer) error {
 	shared := 0
 	copies := 0 // test records that are in the validation set, too
 	bounds := 0
-	unseen := map[string]int{} // splits that do not train on a class
+	unseen := map[string]int{}     // splits that do not train on a class
+	unlabelled := map[string]int{} // splits that do not train on a target
 	for _, d := range x.divisions() {
 		s, err := x.split(d)
 		if err != nil {
@@ -105,6 +106,9 @@ func (x *tuning) checkSplits(stderr io.Writer) error {
 		}
 		for _, class := range x.examples.Unseen(s) {
 			unseen[class]++
+		}
+		for _, target := range x.examples.Unlabelled(s) {
+			unlabelled[target]++
 		}
 		v, t := x.examples.Overlap(s)
 		valid = append(valid, fmt.Sprint(v))
@@ -128,10 +132,9 @@ func (x *tuning) checkSplits(stderr io.Writer) error {
 	if bounds > 0 {
 		x.notes = append(x.notes, fmt.Sprintf("%d targets of the test sets are bounds, which metrics skip", bounds))
 	}
-	for _, class := range slices.Sorted(maps.Keys(unseen)) {
-		x.notes = append(x.notes, fmt.Sprintf("the class %q is to be predicted without a training record in %d of %d "+
-			"splits", class, unseen[class], len(x.divisions())))
-	}
+	x.noteUntrained("the class %q is to be predicted without a training record in %d of %d splits", unseen)
+	x.noteUntrained("the target %q has no training record with a label in %d of %d splits, which learn nothing of it",
+		unlabelled)
 	x.notes = append(x.notes, x.examples.Replicates()...)
 	x.notes = append(x.notes, x.examples.Outliers()...)
 	x.notes = append(x.notes, x.examples.RepeatedIDs()...)
@@ -143,6 +146,13 @@ func (x *tuning) checkSplits(stderr io.Writer) error {
 			"specmatch check lists what else is odd\n", x.In, n)
 	}
 	return nil
+}
+
+// noteUntrained adds a note for each class or target that some splits do not train on, with their number.
+func (x *tuning) noteUntrained(format string, splits map[string]int) {
+	for _, name := range slices.Sorted(maps.Keys(splits)) {
+		x.notes = append(x.notes, fmt.Sprintf(format, name, splits[name], len(x.divisions())))
+	}
 }
 
 // estimate prints an upper bound on the time that the networks of the unfinished fits are trained, from a few steps of

@@ -153,6 +153,12 @@ func TestUnderstood(t *testing.T) {
 	if err != nil || !strings.Contains(stderr, "odd.csv: -target y, the only column that it can be\n") {
 		t.Errorf("%s%s%v", stdout, stderr, err)
 	}
+	write(t, "tested.csv", "smiles,y,z,part\n"+strings.Repeat("CCO,1.5,,train\nCCC,2,,train\nCCCC,3,,valid\nCCN,4,5.5,test\n", 5))
+	stdout, stderr, err = invoke(t.Context(), "finetune -in tested.csv -target y,z -split part -epochs 1 -seeds 2 -out tested"+few+tiny)
+	note := `the target "z" has no training record with a label in 2 of 2 splits, which learn nothing of it`
+	if err != nil || !strings.Contains(stderr, "tested.csv: "+note+"\n") || !strings.Contains(stdout, note) {
+		t.Errorf("%s%s%v", stdout, stderr, err)
+	}
 	write(t, "a-b.csv", "smiles,y\n"+strings.Repeat("CCO,a\nCCC,b\nCCCC,a\nCCN,b\n", 5))
 	write(t, "c.csv", "smiles,y\nOCC,a\nCCCN,c\n")
 	line := "finetune -in a-b.csv -test c.csv -target y -epochs 1 -seeds 2 -out unseen" + few + tiny
