@@ -717,17 +717,24 @@ func TestScore(t *testing.T) {
 		t.Error(out)
 	}
 	for line, want := range map[string]string{
-		"-in few.csv -target most -domain d.csv -explain e.jsonl -out g.csv -model " + classes: `few.csv:2: column most: "none of them" is not a target of the model`,
-		"-in few.csv -target most -out h.csv -model " + number:                                 "-target names 1 columns, but the model predicts 2",
-		"-in few.csv -keep smiles -out h.npy -model " + number:                                 "-keep: -out h.npy: want a name that ends in .csv",
-		"-in few.csv -keep none -out h.csv -model " + number:                                   `no column "none"`,
+		"-in few.csv -target most -out g.csv -model " + classes: `few.csv:2: column most: "none of them" is not a target of the model`,
+		"-in few.csv -target most -out h.csv -model " + number:  "-target names 1 columns, but the model predicts 2",
+		"-in few.csv -keep smiles -out h.npy -model " + number:  "-keep: -out h.npy: want a name that ends in .csv",
+		"-in few.csv -keep none -out h.csv -model " + number:    `no column "none"`,
 	} {
 		if _, _, err := invoke(t.Context(), "predict "+line); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", line, err, want)
 		}
 	}
-	if domain, explained := readCSV(t, "d.csv"), read(t, "e.jsonl"); len(domain) != 3 || strings.Count(explained, "\n") != 2 {
-		t.Errorf("next to an observed value that is none, -domain wrote %q and -explain\n%s", domain, explained)
+	// What is written next to predictions is written in spite of an observed value that is none.
+	bad := "predict -in few.csv -target most -domain d.csv -explain e.jsonl -out g.csv -model " + classes
+	if _, _, err := invoke(t.Context(), bad); err == nil || !strings.Contains(err.Error(), "is not a target") {
+		t.Errorf("%s: %v", bad, err)
+	}
+	domain := readCSV(t, "d.csv")
+	explained := read(t, "e.jsonl")
+	if len(domain) != 3 || strings.Count(explained, "\n") != 2 {
+		t.Errorf("%s: -domain wrote %q and -explain\n%s", bad, domain, explained)
 	}
 	write(t, "bare.smi", "C a\n")
 	if out := must(t, "predict -in bare.smi -out b.csv -model "+number); strings.Contains(out, "known") {
@@ -815,7 +822,12 @@ func TestFolds(t *testing.T) {
 		t.Errorf("%d of 90 records are tested", len(tested))
 	}
 	// Folds are compared with those of another run that have the same records, and no others.
-	for flags, want := range map[string]int{"-folds 3 -seeds 2": 3, "-folds 3 -first-seed 1": 0, "-folds 2": 0, "-seeds 2": 0} {
+	for flags, want := range map[string]int{
+		"-folds 3 -seeds 2":      3,
+		"-folds 3 -first-seed 1": 0,
+		"-folds 2":               0,
+		"-seeds 2":               0,
+	} {
 		out := strings.ReplaceAll(flags, " ", "")
 		must(t, "finetune -in m.csv -target most -split stratified -epochs 1 -out "+out+" "+flags+few+tiny)
 		others, err := results(out)
