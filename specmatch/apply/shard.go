@@ -40,7 +40,7 @@ func indexLine(texts [][]byte) []byte {
 // shardStates returns the states of an output's shards, nil for those that are missing, damaged or
 // incomplete. The shards of different numbers are an error, and so are none.
 func shardStates(format format, out string) (states []*state, err error) {
-	journals, err := filepath.Glob(escape(out) + ".shard-*" + journalEnding)
+	journals, err := filepath.Glob(files.Pattern(out) + ".shard-*" + journalEnding)
 	if err != nil {
 		return nil, err
 	}
@@ -107,11 +107,6 @@ func (f npyFormat) checkShard(s *state) error {
 		return errors.New("the shards are of float32, not of float16")
 	}
 	return errors.New("the shards are of float16: ask for it (-float16)")
-}
-
-// escape returns a pattern that matches a path alone.
-func escape(path string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
 // Collect joins the shards of an output, which [Job.WriteFile] wrote, to the files that one process

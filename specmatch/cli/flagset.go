@@ -8,7 +8,6 @@ import (
 	"os"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/specmatch/specmatch/specmatch/setting"
 )
@@ -200,7 +199,7 @@ type value[T any] struct {
 	parse setting.Parser[T]
 }
 
-// String returns the command-line text of the value; a list is joined by commas.
+// String returns the command-line text of the value; a list is joined by commas, see [setting.JoinList].
 func (v *value[T]) String() string {
 	if v.p == nil { // package flag asks a zero value for its default
 		return ""
@@ -213,7 +212,7 @@ func (v *value[T]) String() string {
 	for i := range elements {
 		elements[i] = fmt.Sprint(r.Index(i))
 	}
-	return strings.Join(elements, ",")
+	return setting.JoinList(elements)
 }
 
 func (v *value[T]) Set(s string) error {

@@ -199,8 +199,11 @@ func TestShortHelp(t *testing.T) {
 
 // TestMerge: what is given is added to the lists of the run, once, and what is not given is the run's.
 func TestMerge(t *testing.T) {
-	var sets, methods []string
+	var sets, methods, columns []string
+	var out string
 	f := cli.NewFlagSet("x", "X.", "")
+	cli.Var(f, &columns, "column", setting.List(setting.Text), "columns")
+	cli.Var(f, &out, "out", setting.Text, "a text with commas")
 	cli.Var(f, &sets, "dataset", setting.List(setting.Text), "sets")
 	cli.Var(f, &methods, "method", setting.List(setting.Text), "methods")
 	f.Grows("dataset", "method")
@@ -210,12 +213,20 @@ func TestMerge(t *testing.T) {
 	previous := map[string]json.RawMessage{
 		"dataset": json.RawMessage(`["MUTAG"]`),
 		"method":  json.RawMessage(`["a","b"]`),
+		"column":  json.RawMessage(`["IC50, nM","5\" tube"]`),
+		"out":     json.RawMessage(`"a,b"`),
 	}
 	if err := f.Merge("RUN", previous, map[string]bool{"method": true}, false); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(sets, []string{"MUTAG"}) || !slices.Equal(methods, []string{"a", "b", "c"}) {
 		t.Errorf("sets %q, methods %q", sets, methods)
+	}
+	if !slices.Equal(columns, []string{"IC50, nM", `5" tube`}) || out != "a,b" {
+		t.Errorf("columns %q, out %q", columns, out)
+	}
+	if text, want := f.Lookup("column").Value.String(), `"IC50, nM","5"" tube"`; text != want {
+		t.Errorf("columns are shown as %s, want %s", text, want)
 	}
 }
 
@@ -297,8 +308,12 @@ func TestQuoted(t *testing.T) {
 	for text, want := range map[string]string{
 		`a,b`: "a|b", `"solubility, mg/l",b`: "solubility, mg/l|b", `b,"say ""so"""`: `b|say "so"`, `5" tube,b`: `5" tube|b`,
 	} {
-		if got, err := parse(text); err != nil || strings.Join(got, "|") != want {
+		got, err := parse(text)
+		if err != nil || strings.Join(got, "|") != want {
 			t.Errorf("%s: %q, %v", text, got, err)
+		}
+		if again, err := parse(setting.JoinList(got)); err != nil || !slices.Equal(again, got) {
+			t.Errorf("%s: %q are joined to %s, which is %q, %v", text, got, setting.JoinList(got), again, err)
 		}
 	}
 	if _, err := parse(`"a,b`); err == nil || !strings.Contains(err.Error(), "want quotes as in CSV") {

@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/specmatch/specmatch/specmatch/setting"
 )
 
 // role is the treatment of a flag when a run is resumed.
@@ -133,6 +136,9 @@ func (f *FlagSet) rangeOf(values map[string]json.RawMessage) (r interval, ok boo
 // that of -out if it was not given.
 func (f *FlagSet) setTo(fl *flag.Flag, elements []string) error {
 	text := strings.Join(elements, ",")
+	if isList(fl) {
+		text = setting.JoinList(elements)
+	}
 	if text == "" {
 		return nil
 	}
@@ -140,6 +146,12 @@ func (f *FlagSet) setTo(fl *flag.Flag, elements []string) error {
 		return fmt.Errorf("-%s %q: %s", fl.Name, Shorten(text), Shorten(err.Error()))
 	}
 	return nil
+}
+
+// isList reports whether a flag's value is a list, in which a comma separates elements.
+func isList(fl *flag.Flag) bool {
+	g, ok := fl.Value.(flag.Getter)
+	return ok && reflect.ValueOf(g.Get()).Kind() == reflect.Slice
 }
 
 // Compare returns an error unless a run with the flags previous can be resumed with the flags of f.
@@ -233,10 +245,14 @@ func elements(v json.RawMessage) []string {
 // Show returns the command-line text of a value encoded by [Resolved], "none" if it is empty. It shortens
 // long values.
 func Show(v json.RawMessage) string {
-	if e := elements(v); len(e) > 0 {
-		return Shorten(strings.Join(e, ","))
+	e := elements(v)
+	switch {
+	case len(e) == 0:
+		return "none"
+	case bytes.HasPrefix(v, []byte("[")):
+		return Shorten(setting.JoinList(e))
 	}
-	return "none"
+	return Shorten(e[0])
 }
 
 // longest is how many bytes of a value messages show.

@@ -370,3 +370,13 @@ func (x *Examples) Unseen(s dataset.Split) (classes []string) {
 	}
 	return classes
 }
+
+// Unlabelled returns the targets of which the training set of a split has no label, so that nothing is learned of them.
+func (x *Examples) Unlabelled(s dataset.Split) (targets []string) {
+	for task, n := range x.Data(s).labelCounts(x.Head) {
+		if n == 0 {
+			targets = append(targets, x.Targets[task])
+		}
+	}
+	return targets
+}

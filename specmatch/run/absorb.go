@@ -8,16 +8,16 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // Absorb copies the wanted units that d lacks from the run in path: their journal lines, their files
 // (as hard links if possible) and their rows of metrics.csv. The other directory does not change.
-// It returns an error if the results may not be mixed, see [Open], or if a file is missing or has
+// unitOf returns the unit that copies the rows under a name of metrics.csv.
+// Absorb returns an error if the results may not be mixed, see [Open], or if a file is missing or has
 // changed.
-func (d *Dir) Absorb(path string, wanted func(unit string) bool) error {
+func (d *Dir) Absorb(path string, wanted func(unit string) bool, unitOf func(row string) string) error {
 	units, err := readJournal(filepath.Join(path, "done.jsonl"))
 	if err != nil {
 		return err
@@ -39,8 +39,13 @@ func (d *Dir) Absorb(path string, wanted func(unit string) bool) error {
 	if err != nil {
 		return err
 	}
+	byUnit := map[string][]Epoch{}
+	for _, row := range rows {
+		unit := unitOf(row.Unit)
+		byUnit[unit] = append(byUnit[unit], row)
+	}
 	for _, unit := range slices.Sorted(maps.Keys(units)) {
-		if err := d.absorb(path, units[unit], columns, rows); err != nil {
+		if err := d.absorb(path, units[unit], columns, byUnit[unit]); err != nil {
 			return fmt.Errorf("unit %q of %s: %w", unit, path, err)
 		}
 	}
@@ -85,7 +90,7 @@ func (d *Dir) admit(path string) error {
 	return files.WriteJSON(d.Join("config.json"), d.config)
 }
 
-// absorb copies one unit; its journal line comes last.
+// absorb copies one unit and its rows; its journal line comes last.
 func (d *Dir) absorb(path string, u Record, columns []string, rows []Epoch) error {
 	for file, sum := range u.Files {
 		if err := intact(path, file, sum); err != nil {
@@ -98,13 +103,11 @@ func (d *Dir) absorb(path string, u Record, columns []string, rows []Epoch) erro
 		}
 	}
 	for _, row := range rows {
-		if row.Unit == u.Name || strings.HasPrefix(row.Unit, u.Name+"/") {
-			names := slices.DeleteFunc(slices.Clone(columns), func(name string) bool {
-				return row.Values[name] == ""
-			})
-			if err := d.addRow(row, names); err != nil {
-				return err
-			}
+		names := slices.DeleteFunc(slices.Clone(columns), func(name string) bool {
+			return row.Values[name] == ""
+		})
+		if err := d.addRow(row, names); err != nil {
+			return err
 		}
 	}
 	d.mu.Lock()

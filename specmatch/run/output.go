@@ -9,6 +9,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/specmatch/shard"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // Output holds the flags of the run directory: -out, -checkpoint, -mixed, -list, -shard, -collect and
@@ -85,7 +86,7 @@ const shards = "shards"
 // Shards returns the run directories of the shards below a run directory.
 func Shards(dir string) []string {
 	// the pattern is well formed
-	found, _ := filepath.Glob(filepath.Join(dir, shards, "*-of-*", "config.json"))
+	found, _ := filepath.Glob(filepath.Join(files.Pattern(dir), shards, "*-of-*", "config.json"))
 	for i, path := range found {
 		found[i] = filepath.Dir(path)
 	}

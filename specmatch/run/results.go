@@ -27,7 +27,7 @@ type rowOf[F float64 | Float] struct {
 	Mean       F      `json:"mean"` // over seeds
 	Std        F      `json:"std"`  // over seeds, with n-1; of one seed it is NaN
 	PerSeed    []F    `json:"per_seed"`
-	Seeds      []int  `json:"seeds,omitempty"` // of PerSeed; nil in results of earlier versions
+	Seeds      []int  `json:"seeds,omitempty"` // of PerSeed, or numbers of folds; nil in results of earlier versions
 	// Twins is the share of test graphs that have a twin in the training part, in %, and WithoutTwins the
 	// value of the others, for each value of PerSeed; nil where no test graph has one.
 	Twins           []F        `json:"twins,omitempty"`

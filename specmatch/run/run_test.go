@@ -492,6 +492,9 @@ func TestInstructionSet(t *testing.T) {
 	}
 }
 
+// itself is the unit of the rows under its name.
+func itself(unit string) string { return unit }
+
 // A run that has seen two instruction sets is not taken into one of the second alone.
 func TestAbsorbMixed(t *testing.T) {
 	all := func(string) bool { return true }
@@ -511,7 +514,7 @@ func TestAbsorbMixed(t *testing.T) {
 		}
 		run.SetInstructionSet(t, "abacus")
 		into := open(t, options(t, t.TempDir()))
-		if err := into.Absorb(o.Out, all); (err == nil) != c.ok || err != nil && !strings.Contains(err.Error(), "-mixed") {
+		if err := into.Absorb(o.Out, all, itself); (err == nil) != c.ok || err != nil && !strings.Contains(err.Error(), "-mixed") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -529,7 +532,7 @@ func TestAbsorbOtherBuild(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := func(string) bool { return true }
-	err := open(t, options(t, t.TempDir())).Absorb(o.Out, all)
+	err := open(t, options(t, t.TempDir())).Absorb(o.Out, all, itself)
 	if err == nil || !strings.Contains(err.Error(), "it was computed by version") || !strings.Contains(err.Error(), "-mixed accepts") {
 		t.Errorf("got %v", err)
 	}

@@ -113,7 +113,7 @@ func (p *Plan) Run(ctx context.Context, stdout, stderr io.Writer, report func() 
 		if err := p.dir.Absorb(dir, func(unit string) bool {
 			k, ok := p.keys[unit]
 			return ok && o.Shard.Has(k)
-		}); err != nil {
+		}, p.unitOf); err != nil {
 			return err
 		}
 	}
@@ -144,18 +144,26 @@ func (p *Plan) Run(ctx context.Context, stdout, stderr io.Writer, report func() 
 	return report()
 }
 
-// rank returns the position of a unit of metrics.csv in the plan: its own, or that of the unit that it is
-// below; units of no plan come last.
-func (p *Plan) rank(unit string) int {
-	for name := unit; ; {
-		if position, ok := p.positions[name]; ok {
-			return position
+// rank returns the position in the plan of the unit of some rows of metrics.csv; rows of no unit come last.
+func (p *Plan) rank(row string) int {
+	if position, ok := p.positions[p.unitOf(row)]; ok {
+		return position
+	}
+	return len(p.positions)
+}
+
+// unitOf returns the unit that rows under a name of metrics.csv belong to: the one of that name, or the nearest one
+// above it, such as seed=0 above seed=0/fold=1; "" if there is none.
+func (p *Plan) unitOf(row string) string {
+	for {
+		if _, ok := p.positions[row]; ok {
+			return row
 		}
-		slash := strings.LastIndexByte(name, '/')
+		slash := strings.LastIndexByte(row, '/')
 		if slash < 0 {
-			return len(p.positions)
+			return ""
 		}
-		name = name[:slash]
+		row = row[:slash]
 	}
 }
 
@@ -173,6 +181,12 @@ func (p *Plan) sources() []string {
 	return slices.DeleteFunc(dirs, func(dir string) bool {
 		return dir == p.dir.Path && !o.List
 	}) // not from itself
+}
+
+// Remains reports whether a unit is one of this shard and not yet in the run directory. Run may find it in others.
+func (p *Plan) Remains(unit string) bool {
+	k, ok := p.keys[unit]
+	return ok && p.dir.Output.Shard.Has(k) && !p.dir.Done(unit)
 }
 
 func (p *Plan) shard(s stage) (keep []int) {

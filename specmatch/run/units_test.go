@@ -187,8 +187,8 @@ func TestFiles(t *testing.T) {
 }
 
 // chain starts an experiment of two stages with flags: n units that leave a file with
-// their number and a row of metrics, and one after each that adds 1 to what is in the
-// file. It returns the report and what the second stage ran.
+// their number, and one after each that adds 1 to what is in the file; all have a row of
+// metrics. It returns the report and what the second stage ran.
 func chain(t *testing.T, n int, args ...string) (report string, ran []string, stdout string, err error) {
 	t.Helper()
 	var output run.Output
@@ -222,6 +222,9 @@ func chain(t *testing.T, n int, args ...string) (report string, ran []string, st
 			mu.Unlock()
 			data, err := os.ReadFile(dir.Join(file))
 			if err != nil {
+				return 0, err
+			}
+			if err := dir.Metrics(name+"/more", 1, slog.Int("loss", k)); err != nil {
 				return 0, err
 			}
 			x, err := strconv.Atoi(string(data))
@@ -258,8 +261,8 @@ func TestShares(t *testing.T) {
 		}
 	}
 	data, err := os.ReadFile(filepath.Join(out, "metrics.csv"))
-	if err != nil || strings.Count(string(data), "\n") != 9 {
-		t.Errorf("metrics %q, %v; want a head and 8 rows", data, err)
+	if err != nil || strings.Count(string(data), "\n") != 17 {
+		t.Errorf("metrics %q, %v; want a head and 16 rows", data, err)
 	}
 }
 

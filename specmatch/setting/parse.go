@@ -73,6 +73,15 @@ func List[T comparable](element Parser[T]) Parser[[]T] {
 	}
 }
 
+// JoinList returns a text that [List] reads as these elements. Those with a comma or a quote are quoted as in CSV.
+func JoinList(elements []string) string {
+	var b strings.Builder
+	w := csv.NewWriter(&b)
+	w.Write(elements) // to memory: this cannot fail
+	w.Flush()
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
 // Int accepts a whole number of at least lo.
 func Int(lo int) Parser[int] {
 	return func(s string) (int, error) {

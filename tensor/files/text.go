@@ -70,6 +70,15 @@ func Distinct(first string, names ...string) []string {
 	return columns
 }
 
+// Pattern returns a pattern for [filepath.Glob] that matches a path alone, whatever signs of patterns its names have.
+func Pattern(path string) string {
+	if filepath.Separator == '/' {
+		path = strings.ReplaceAll(path, `\`, `\\`)
+	}
+	// Classes and not backslashes, which separate names on Windows.
+	return strings.NewReplacer("*", "[*]", "?", "[?]", "[", "[[]").Replace(path)
+}
+
 // Apart returns an error if a file to write is a folder, a link or a device, is also read, or
 // is to be written twice. A folder that is read stands for all its files; "-" is the standard
 // input. Files to read that do not exist are ignored.

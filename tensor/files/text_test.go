@@ -3,6 +3,7 @@ package files_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,6 +36,26 @@ func TestDistinct(t *testing.T) {
 }
 
 // TestApart: a file is the same by whatever name, and one that nobody reads may be written.
+// TestPattern: a pattern finds the file of a path, and no other.
+func TestPattern(t *testing.T) {
+	t.Chdir(t.TempDir())
+	names := []string{"x1/a", "x[1]/a", "x[1]/b", "[[]]/a", "]/a", "^[^a]/a", "*/a", "?/a", `\[/a`, `\a/a`}
+	for _, name := range names {
+		err := os.MkdirAll(filepath.Dir(name), 0o755)
+		if err == nil {
+			err = os.WriteFile(name, nil, 0o644)
+		}
+		if err != nil {
+			t.Skip(err) // a file system without such names
+		}
+	}
+	for _, name := range names {
+		if found, err := filepath.Glob(files.Pattern(name)); err != nil || !slices.Equal(found, []string{name}) {
+			t.Errorf("%s: found %q, %v", name, found, err)
+		}
+	}
+}
+
 func TestApart(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"in.csv", "other.csv", "set/raw/A.txt"} {

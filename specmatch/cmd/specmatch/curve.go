@@ -40,6 +40,11 @@ func (p *point) Check() error {
 	return p.Result.Check()
 }
 
+// pointUnit returns the name of the unit that fits a model to a training set that is halved some times.
+func (d division) pointUnit(halvings int) string {
+	return fmt.Sprintf("%s/share=%d", d.unit(), 1<<halvings)
+}
+
 // points returns the fits of the learning curve: of each division, to halves, quarters and so on of its training
 // set.
 func (x *tuning) points() (units []run.Unit[point]) {
@@ -48,7 +53,7 @@ func (x *tuning) points() (units []run.Unit[point]) {
 			if halvings == 0 {
 				continue // a fit of x.units
 			}
-			unit := fmt.Sprintf("%s/share=%d", d.unit(), 1<<halvings)
+			unit := d.pointUnit(halvings)
 			units = append(units, run.Unit[point]{
 				Name:   unit,
 				Engine: &x.engine,
@@ -111,7 +116,7 @@ func (x *tuning) checkCurve() error {
 func (x *tuning) learningCurve(results []outcome, points []point) (*table.Table, error) {
 	metrics := finetune.Metrics(x.examples.Head)
 	columns := []string{"records"}
-	if len(x.Targets) > 1 {
+	if len(x.examples.Targets) > 1 {
 		columns = []string{"target", "records"}
 	}
 	for _, m := range metrics {
@@ -129,13 +134,13 @@ func (x *tuning) learningCurve(results []outcome, points []point) (*table.Table,
 		},
 	}
 	for task := range results[0].Test {
-		series := plot.Series{Name: x.Targets[task], Bars: len(results) > 1}
+		series := plot.Series{Name: x.examples.Targets[task], Bars: len(results) > 1}
 		for halvings := x.Curve - 1; halvings >= 0; halvings-- {
 			sizes, scores := x.column(results, points, halvings)
 			records := stat.Mean(sizes, nil)
 			cells := []table.Cell{table.Number(records, 0)}
-			if len(x.Targets) > 1 {
-				cells = append([]table.Cell{table.Text(x.Targets[task])}, cells...)
+			if len(x.examples.Targets) > 1 {
+				cells = append([]table.Cell{table.Text(x.examples.Targets[task])}, cells...)
 			}
 			for k, metric := range metrics {
 				mean, std := summary(scores, task, metric.Name)
@@ -166,11 +171,9 @@ func (x *tuning) learningCurve(results []outcome, points []point) (*table.Table,
 func summary(scores [][]train.Metrics, task int, metric string) (mean, std float64) {
 	var values []float64
 	for _, tasks := range scores {
-		if v := tasks[task].Get(metric); !math.IsNaN(v) {
-			values = append(values, v)
-		}
+		values = append(values, tasks[task].Get(metric))
 	}
-	return stat.MeanStdDev(values, nil)
+	return meanStdDev(values)
 }
 
 // column returns the sizes and the metrics of the fits to training sets that are halved some times.

@@ -37,6 +37,20 @@ func TestCurve(t *testing.T) {
 		t.Errorf("started again:\n%s", again)
 	}
 
+	// A table of the literature has targets of its own, which no -target names.
+	write(t, "esol.csv", strings.ReplaceAll(moleculeTable(60), "length", "logS"))
+	must(t, "finetune -in esol.csv -curve 2 -seeds 1 -epochs 1 -out esol"+few+tiny)
+	if curve := read(t, "esol/curve.svg"); !strings.Contains(curve, ">logS<") {
+		t.Errorf("the picture lacks the target:\n%s", curve)
+	}
+	// Each shard estimates its own fits, of two to full training sets and four to shares.
+	for _, shard := range []string{"0/2", "1/2"} {
+		line := "finetune -in esol.csv -curve 3 -seeds 2 -epochs 1 -out shards -shard " + shard + few + tiny
+		if _, stderr, err := invoke(t.Context(), line); err != nil || !strings.Contains(stderr, " for 3 fits of ") {
+			t.Errorf("shard %s has no estimate for 3 fits:\n%s%v", shard, stderr, err)
+		}
+	}
+
 	must(t, "predict m.csv p.csv -model run/model-0.safetensors -answers")
 	m, err := model.Open("run/model-0.safetensors", cpu.New(tensor.Float32))
 	if err != nil {

@@ -323,12 +323,12 @@ func (x *tuning) run(ctx context.Context, stdout, stderr io.Writer) (err error) 
 		return err
 	}
 	defer x.dir.Close()
-	if err := x.estimate(ctx, stderr); err != nil {
-		return err
-	}
 	plan := run.NewPlan(x.dir)
 	results := run.Add(plan, x.units())
 	points := run.Add(plan, x.points())
+	if err := x.estimate(ctx, plan, stderr); err != nil {
+		return err
+	}
 	return plan.Run(ctx, stdout, stderr, func() error {
 		return x.report(stdout, *results, *points)
 	})
@@ -428,8 +428,9 @@ func (x *tuning) onlyTarget(ctx context.Context, stderr io.Writer) ([]string, er
 		return nil, cli.Usagef("-target is needed: the column of %s to predict, of %s",
 			x.In, strings.Join(columns, ", "))
 	}
-	fmt.Fprintf(stderr, "%s: -target %s, the only column that it can be\n", x.In, columns[0])
-	return columns, x.flags.Set("target", columns[0])
+	text := setting.JoinList(columns)
+	fmt.Fprintf(stderr, "%s: -target %s, the only column that it can be\n", x.In, text)
+	return columns, x.flags.Set("target", text)
 }
 
 // task returns what is learned, with the files of -valid and -test.
@@ -457,8 +458,7 @@ func (x *tuning) task(ctx context.Context) (finetune.Task, error) {
 			task.Test.Path = finetune.NoTest
 			continue
 		}
-		input := x.input
-		input.In = part.path
+		input := x.input.other(part.path)
 		options, err := input.options()
 		if err != nil {
 			return task, err

@@ -66,6 +66,11 @@ func (d division) format(seed, fold string) string {
 	return fmt.Sprintf(seed+fold, d.seed, d.fold)
 }
 
+// number returns a number of a fold that no other partition's fold has, and no seed, since runs are compared by them.
+func (d division) number(folds int) int {
+	return folds<<32 + d.seed*folds + d.fold - 1
+}
+
 // unit returns the name of the unit that fits a model to the division.
 func (d division) unit() string { return d.format("seed=%d", "/fold=%d") }
 
@@ -92,7 +97,8 @@ func (x *tuning) checkSplits(stderr io.Writer) error {
 	shared := 0
 	copies := 0 // test records that are in the validation set, too
 	bounds := 0
-	unseen := map[string]int{} // splits that do not train on a class
+	unseen := map[string]int{}     // splits that do not train on a class
+	unlabelled := map[string]int{} // splits that do not train on a target
 	for _, d := range x.divisions() {
 		s, err := x.split(d)
 		if err != nil {
@@ -100,6 +106,9 @@ func (x *tuning) checkSplits(stderr io.Writer) error {
 		}
 		for _, class := range x.examples.Unseen(s) {
 			unseen[class]++
+		}
+		for _, target := range x.examples.Unlabelled(s) {
+			unlabelled[target]++
 		}
 		v, t := x.examples.Overlap(s)
 		valid = append(valid, fmt.Sprint(v))
@@ -123,10 +132,9 @@ func (x *tuning) checkSplits(stderr io.Writer) error {
 	if bounds > 0 {
 		x.notes = append(x.notes, fmt.Sprintf("%d targets of the test sets are bounds, which metrics skip", bounds))
 	}
-	for _, class := range slices.Sorted(maps.Keys(unseen)) {
-		x.notes = append(x.notes, fmt.Sprintf("the class %q is to be predicted without a training record in %d of %d "+
-			"splits", class, unseen[class], len(x.divisions())))
-	}
+	x.noteUntrained("the class %q is to be predicted without a training record in %d of %d splits", unseen)
+	x.noteUntrained("the target %q has no training record with a label in %d of %d splits, which learn nothing of it",
+		unlabelled)
 	x.notes = append(x.notes, x.examples.Replicates()...)
 	x.notes = append(x.notes, x.examples.Outliers()...)
 	x.notes = append(x.notes, x.examples.RepeatedIDs()...)
@@ -140,13 +148,24 @@ func (x *tuning) checkSplits(stderr io.Writer) error {
 	return nil
 }
 
+// noteUntrained adds a note for each class or target that some splits do not train on, with their number.
+func (x *tuning) noteUntrained(format string, splits map[string]int) {
+	for _, name := range slices.Sorted(maps.Keys(splits)) {
+		x.notes = append(x.notes, fmt.Sprintf(format, name, splits[name], len(x.divisions())))
+	}
+}
+
 // estimate prints an upper bound on the time that the networks of the unfinished fits are trained, from a few steps of
 // one of them.
-func (x *tuning) estimate(ctx context.Context, stderr io.Writer) error {
-	left := slices.DeleteFunc(x.divisions(), func(d division) bool {
-		return x.dir.Done(d.unit()) || !x.output.Shard.Has(0)
-	})
-	if len(left) == 0 || x.output.List || len(x.output.Collect) > 0 {
+func (x *tuning) estimate(ctx context.Context, plan *run.Plan, stderr io.Writer) error {
+	first := x.divisions()[0] // those of others have about as many records
+	split, err := x.split(first)
+	if err != nil {
+		return err
+	}
+	fits, points := x.remaining(plan, split)
+	count := len(fits) + len(points)
+	if count == 0 || x.output.List || len(x.output.Collect) > 0 {
 		return nil
 	}
 	be, err := x.engine.Open()
@@ -154,11 +173,7 @@ func (x *tuning) estimate(ctx context.Context, stderr io.Writer) error {
 		return err
 	}
 	defer be.Close()
-	split, err := x.split(left[0])
-	if err != nil {
-		return err
-	}
-	_, learner, err := x.newLearner(be, left[0].seed, split)
+	_, learner, err := x.newLearner(be, first.seed, split)
 	if err != nil {
 		return err
 	}
@@ -179,12 +194,11 @@ func (x *tuning) estimate(ctx context.Context, stderr io.Writer) error {
 	if steps == 0 {
 		return ctx.Err()
 	}
-	// A step costs three forward passes, since the backward pass costs two; evaluation costs one.
-	evaluated := float64(len(split.Valid) + len(split.Test))
-	passes := float64(len(split.Train)) + evaluated/3
+	// The points of a learning curve are fitted once all models are.
+	cores := runtime.GOMAXPROCS(0)
+	records := makespan(fits, cores) + makespan(points, cores)
 	batch := float64(min(x.recipe.Batch, len(split.Train)))
-	seconds := fastest * passes / batch * float64(x.recipe.Epochs)
-	seconds *= math.Ceil(float64(len(left)) / float64(runtime.GOMAXPROCS(0)))
+	seconds := fastest * records / batch * float64(x.recipe.Epochs)
 	remark := ""
 	if x.examples.Beside != nil {
 		remark = "; the linear models and the forests of the fits take more"
@@ -192,9 +206,42 @@ func (x *tuning) estimate(ctx context.Context, stderr io.Writer) error {
 	fmt.Fprintf(
 		stderr,
 		"at most about %v of training for %d fits of up to %d epochs; patience may stop them earlier%s\n",
-		roundDuration(seconds), len(left), x.recipe.Epochs, remark,
+		roundDuration(seconds), count, x.recipe.Epochs, remark,
 	)
 	return nil
+}
+
+// remaining returns the costs of the unfinished fits of this shard and of the points of its learning curve, as numbers
+// of records to train on in an epoch.
+func (x *tuning) remaining(plan *run.Plan, split dataset.Split) (fits, points []float64) {
+	// A step costs three forward passes, since the backward pass costs two; evaluation costs one.
+	evaluation := float64(len(split.Valid)+len(split.Test)) / 3
+	for _, d := range x.divisions() {
+		if plan.Remains(d.unit()) {
+			fits = append(fits, float64(len(split.Train))+evaluation)
+		}
+		for halvings := 1; halvings < x.Curve; halvings++ {
+			if plan.Remains(d.pointUnit(halvings)) {
+				points = append(points, float64(len(split.Train)>>halvings)+evaluation)
+			}
+		}
+	}
+	return fits, points
+}
+
+// makespan returns how long jobs of some costs take if each free core takes the next one.
+func makespan(costs []float64, cores int) float64 {
+	busy := make([]float64, cores)
+	for _, cost := range costs {
+		free := 0
+		for core := range busy {
+			if busy[core] < busy[free] {
+				free = core
+			}
+		}
+		busy[free] += cost
+	}
+	return slices.Max(busy)
 }
 
 // roundDuration returns a duration of about two digits.

@@ -85,6 +85,19 @@ func (file *input) Register(f *cli.FlagSet) {
 	})
 }
 
+// other returns the input of another file that is read in the same way, with nothing of what was read from this one.
+func (file *input) other(path string) *input {
+	return &input{
+		In:         path,
+		Format:     file.Format,
+		SMILES:     file.SMILES,
+		ID:         file.ID,
+		Attributes: file.Attributes,
+		Ignore:     file.Ignore,
+		Standard:   file.Standard,
+	}
+}
+
 // checkFile returns an error if there is no input file.
 func (file *input) checkFile() error {
 	folder, name := filepath.Split(file.In)
@@ -104,8 +117,16 @@ func (file *input) checkFile() error {
 
 // isParquet reports whether -format or the file name says Parquet.
 func (file *input) isParquet() bool {
-	return file.Format == formatParquet ||
-		file.Format == "" && strings.HasSuffix(strings.ToLower(file.In), ".parquet")
+	return file.Format == formatParquet || file.Format == "" && formatByName(file.In) == formatParquet
+}
+
+// formatByName returns the format that a file's name shows, or "".
+func formatByName(path string) string {
+	if strings.HasSuffix(strings.ToLower(path), ".parquet") {
+		return formatParquet
+	}
+	format, _ := records.FormatOf(path) // another name has none
+	return format
 }
 
 // options returns the options to read the file once.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -136,20 +137,21 @@ func (x *collection) check(f *cli.FlagSet) error {
 
 // checkPlaces returns an error if there is no folder for an output, if one is also an input, or if there is no input.
 func (x *collection) checkPlaces() error {
-	var written []string
-	for _, path := range []string{x.Out, x.Page} {
-		if path == stdio || path == "" {
-			continue
-		}
+	written := x.written()
+	for _, path := range written {
 		if err := checkFolder(path); err != nil {
 			return err
 		}
-		written = append(written, path)
 	}
-	if err := checkOutputs(written, x.In, x.Model); err != nil {
+	if err := checkOutputs(written, append(filesOfModels(x.Model), x.In)...); err != nil {
 		return err
 	}
 	return x.input.checkFile()
+}
+
+// written returns the files that the command writes.
+func (x *collection) written() []string {
+	return slices.DeleteFunc([]string{x.Out, x.Page}, func(path string) bool { return path == stdio || path == "" })
 }
 
 // open opens the encoder, if vectors are compared. The caller calls the function that it returns.

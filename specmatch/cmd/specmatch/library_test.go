@@ -73,6 +73,17 @@ func TestSearchLibrary(t *testing.T) {
 	if rows := readCSV(t, "acids.csv"); len(rows) != 2 || rows[1][1] != "benzoic acid" {
 		t.Errorf("%q", rows)
 	}
+	// Queries are read as the library is, unless their names or columns tell otherwise.
+	write(t, "library.dat", "mol,parent\nCCO,CCN\nCCC,CCN\n")
+	write(t, "queries.dat", "parent,mol\nCCN,CCC\n")
+	write(t, "smiles.csv", "smiles\nCCC\n")
+	write(t, "queries.smi", "CCC\n")
+	for _, queries := range []string{"queries.dat", "smiles.csv", "queries.smi"} {
+		must(t, "search -in library.dat -format csv -smiles-column mol -least 1 -out hits.csv -queries "+queries)
+		if rows := readCSV(t, "hits.csv"); len(rows) != 2 || !slices.Equal(rows[1], []string{"CCC", "2", "CCC", "1"}) {
+			t.Errorf("%s: %q", queries, rows)
+		}
+	}
 	// 3,000 records, of which each third is the same: the first is found in each part.
 	file, err := os.Create("many.smi.gz")
 	if err != nil {
@@ -91,6 +102,11 @@ func TestSearchLibrary(t *testing.T) {
 	top := readCSV(t, "top.csv")
 	if len(all) != 1001 || all[1000][1] != "m2997" || len(top) != 4 || top[3][1] != "m6" {
 		t.Errorf("%d rows, %d rows, %q", len(all), len(top), top[3])
+	}
+	// The least similarity that is the default finds as much as the default.
+	must(t, "search -in many.smi.gz -query CCO -least 0 -out zero.csv")
+	if n := len(readCSV(t, "zero.csv")); n != 11 {
+		t.Errorf("-least 0 has %d rows, want a header and the 10 of -top", n)
 	}
 }
 

@@ -726,6 +726,16 @@ func TestScore(t *testing.T) {
 			t.Errorf("%s: %v, want %s", line, err, want)
 		}
 	}
+	// What is written next to predictions is written in spite of an observed value that is none.
+	bad := "predict -in few.csv -target most -domain d.csv -explain e.jsonl -out g.csv -model " + classes
+	if _, _, err := invoke(t.Context(), bad); err == nil || !strings.Contains(err.Error(), "is not a target") {
+		t.Errorf("%s: %v", bad, err)
+	}
+	domain := readCSV(t, "d.csv")
+	explained := read(t, "e.jsonl")
+	if len(domain) != 3 || strings.Count(explained, "\n") != 2 {
+		t.Errorf("%s: -domain wrote %q and -explain\n%s", bad, domain, explained)
+	}
 	write(t, "bare.smi", "C a\n")
 	if out := must(t, "predict -in bare.smi -out b.csv -model "+number); strings.Contains(out, "known") {
 		t.Errorf("without targets: %s", out)
@@ -810,6 +820,23 @@ func TestFolds(t *testing.T) {
 	}
 	if len(tested) != 90 {
 		t.Errorf("%d of 90 records are tested", len(tested))
+	}
+	// Folds are compared with those of another run that have the same records, and no others.
+	for flags, want := range map[string]int{
+		"-folds 3 -seeds 2":      3,
+		"-folds 3 -first-seed 1": 0,
+		"-folds 2":               0,
+		"-seeds 2":               0,
+	} {
+		out := strings.ReplaceAll(flags, " ", "")
+		must(t, "finetune -in m.csv -target most -split stratified -epochs 1 -out "+out+" "+flags+few+tiny)
+		others, err := results(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pairs, _ := run.Paired(rows[0], others[0]); len(pairs) != want {
+			t.Errorf("%d pairs of -folds 3 and %s, want %d", len(pairs), flags, want)
+		}
 	}
 	// A part that is another file has all of its records; a bound is learned from.
 	text := moleculeTable(90)

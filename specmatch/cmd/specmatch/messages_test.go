@@ -83,6 +83,7 @@ func TestMessages(t *testing.T) {
 		"search -in m.csv -query CCO -by bit -out h.csv":         `want bits, counts or vectors; did you mean "bits"?`,
 		"search -in m.csv -query CCO -by counts:2:64 -out h.csv": "want bits:RADIUS:SIZE, with a size from 1 to 65536",
 		"search -in m.csv -queries two.cvs -out h.csv":           "two.cvs: there is no such file; did you mean two.csv?",
+		"search -in m.csv -queries odd.csv -out odd.csv":         "-out: cannot write odd.csv: it is the input odd.csv",
 		"search -in edges.csv -query CCO -out h.csv":             "a table of edges has a column graph besides source and target",
 		"serch -in m.csv":                                          `unknown command "serch"; did you mean "search"?`,
 		"cluster -in m.csv -out m.csv":                             "-out: cannot write m.csv: it is the input m.csv",
@@ -150,6 +151,12 @@ func TestUnderstood(t *testing.T) {
 	write(t, "odd.csv", "name,mol,y\n"+strings.Repeat("a,CCO,1\nb,CCC,2\nc,CCCC,3\n", 10))
 	stdout, stderr, err = invoke(t.Context(), "finetune odd.csv only -id name -epochs 1 -seeds 1"+few+tiny)
 	if err != nil || !strings.Contains(stderr, "odd.csv: -target y, the only column that it can be\n") {
+		t.Errorf("%s%s%v", stdout, stderr, err)
+	}
+	write(t, "tested.csv", "smiles,y,z,part\n"+strings.Repeat("CCO,1.5,,train\nCCC,2,,train\nCCCC,3,,valid\nCCN,4,5.5,test\n", 5))
+	stdout, stderr, err = invoke(t.Context(), "finetune -in tested.csv -target y,z -split part -epochs 1 -seeds 2 -out tested"+few+tiny)
+	note := `the target "z" has no training record with a label in 2 of 2 splits, which learn nothing of it`
+	if err != nil || !strings.Contains(stderr, "tested.csv: "+note+"\n") || !strings.Contains(stdout, note) {
 		t.Errorf("%s%s%v", stdout, stderr, err)
 	}
 	write(t, "a-b.csv", "smiles,y\n"+strings.Repeat("CCO,a\nCCC,b\nCCCC,a\nCCN,b\n", 5))

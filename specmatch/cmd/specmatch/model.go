@@ -177,14 +177,34 @@ func modelFiles(paths ...string) (files []string, err error) {
 			}
 			continue
 		}
-		found, err := filepath.Glob(filepath.Join(path, "model*.safetensors"))
-		if err != nil || len(found) == 0 {
+		found := modelsIn(path)
+		if len(found) == 0 {
 			return nil, cli.Usagef("-model %s: this directory has no model*.safetensors; want a model file or the "+
 				"directory of a run of train or finetune", path)
 		}
 		files = append(files, found...)
 	}
 	return files, nil
+}
+
+// modelsIn returns the model files of a run directory.
+func modelsIn(dir string) []string {
+	// the pattern is well formed
+	found, _ := filepath.Glob(filepath.Join(files.Pattern(dir), "model*.safetensors"))
+	return found
+}
+
+// filesOfModels returns the files that are read for values of -model. Of a run directory, these are its models, and not
+// what earlier commands wrote next to them, such as predictions.
+func filesOfModels(paths ...string) (read []string) {
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			read = append(read, modelsIn(path)...)
+			continue
+		}
+		read = append(read, path)
+	}
+	return read
 }
 
 // oneModelFile is [modelFiles] for a command that takes one model.

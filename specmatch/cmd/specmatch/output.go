@@ -92,7 +92,7 @@ func (o *output) check() error {
 	if err != nil {
 		return cli.Usagef("-out %s: want a name that ends in .npy, .csv or .parquet, or -", o.Out)
 	}
-	return checkOutputs(outputs, append(o.models(), o.input.In)...)
+	return checkOutputs(outputs, append(filesOfModels(o.models()...), o.input.In)...)
 }
 
 // checkPlaces returns an error if there is no folder for the output, or no input.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -97,7 +98,7 @@ func (x *prediction) check() error {
 	if outputs, err := apply.Outputs(x.Out); err == nil {
 		written = append(written, outputs...)
 	}
-	return checkOutputs(written, append(x.Models, x.In)...)
+	return checkOutputs(written, append(filesOfModels(x.Models...), x.In)...)
 }
 
 func (x *prediction) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
@@ -143,29 +144,36 @@ func (x *prediction) run(ctx context.Context, stdout, stderr io.Writer) (err err
 	if err := x.output.write(ctx, "predict", replicas, stdout, stderr); err != nil {
 		return err
 	}
+	var invalid error // an observed value, which is no reason to write less
 	if scorer != nil {
 		report := stdout
 		if x.Out == stdio {
 			report = stderr
 		}
-		if err := scorer.write(report, x.resumed); err != nil {
-			return err
-		}
+		invalid = scorer.write(report, x.resumed)
 	}
+	if opened.shared {
+		copies = copies[:1]
+	}
+	if err := x.writeMore(ctx, models, copies, replicas[0]); err != nil {
+		return err
+	}
+	return errors.Join(invalid, x.writeNext(stdout))
+}
+
+// writeMore writes the files of -domain and -explain, if they are asked for.
+func (x *prediction) writeMore(
+	ctx context.Context, models []*model.Trained, copies [][]*model.Trained, rows apply.Model,
+) error {
 	if x.Domain != "" {
-		if err := x.writeDomain(ctx, models, replicas[0]); err != nil {
+		if err := x.writeDomain(ctx, models, rows); err != nil {
 			return err
 		}
 	}
-	if x.Explain != "" {
-		if opened.shared {
-			copies = copies[:1]
-		}
-		if err := x.explain(ctx, copies, replicas[0]); err != nil {
-			return err
-		}
+	if x.Explain == "" {
+		return nil
 	}
-	return x.writeNext(stdout)
+	return x.explain(ctx, copies, rows)
 }
 
 // rows returns what is written for each record.

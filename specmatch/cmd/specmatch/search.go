@@ -64,14 +64,16 @@ func (x *searching) checkQueries(f *cli.FlagSet) (err error) {
 			return cli.Usagef("-smarts %s: %w", x.SMARTS, err)
 		}
 	}
-	if !f.Given("top") && (alone || f.Given("least")) {
+	if !f.Given("top") && (alone || x.Least > 0) { // -least 0 bounds nothing
 		x.Top = 0
 	}
 	if x.File == "" {
 		return nil
 	}
-	queries := input{In: x.File}
-	return queries.checkFile()
+	if err := checkOutputs(x.written(), x.File); err != nil {
+		return err
+	}
+	return x.queryFile().checkFile()
 }
 
 // has reports whether a molecule has the substructure of -smarts, if there is one.
@@ -215,7 +217,11 @@ func (x *searching) readQueries(ctx context.Context, stderr io.Writer) (queries 
 		x.Strict = strict
 	}
 	if x.File != "" {
-		file := &input{In: x.File, ID: x.ID, Standard: x.Standard}
+		file := x.queryFile()
+		first := func(*records.Record) bool { return true }
+		if !file.isStream() && file.peek(ctx, records.Options{}, first).SMILES == "" {
+			file.SMILES = "" // the column of -in is none of theirs
+		}
 		if err := add(file, x.ID != ""); err != nil {
 			return nil, nil, fmt.Errorf("-queries: %w", err)
 		}
@@ -228,6 +234,15 @@ func (x *searching) readQueries(ctx context.Context, stderr io.Writer) (queries 
 	}
 	x.count = 0
 	return queries, set, nil
+}
+
+// queryFile returns the input of -queries, which is read as that of -in is.
+func (x *searching) queryFile() *input {
+	file := x.input.other(x.File)
+	if shown := formatByName(x.File); shown != "" && shown != formatByName(x.In) {
+		file.Format = "" // -format is of -in
+	}
+	return file
 }
 
 // search reads the library part by part, and returns the molecules that are or were among the best, by their index.

@@ -48,6 +48,16 @@ func TestStreams(t *testing.T) {
 				t.Errorf("%s with other data: %v", line, err)
 			}
 		}
+		write(t, "valid.csv", moleculeTable(20))
+		line := "finetune -target length -id name -epochs 1 -seeds 1 -out valid" + input + few + tiny +
+			" -format csv -valid valid.csv -in " + input
+		feed(input, "m.csv")
+		must(t, line)
+		write(t, "valid.csv", moleculeTable(30))
+		feed(input, "m.csv")
+		if _, _, err := invoke(t.Context(), line); err == nil || !strings.Contains(err.Error(), "has changed") {
+			t.Errorf("%s with another validation set: %v", line, err)
+		}
 		predict := "predict -format csv -id name -model tuned" + input + " -out p.csv -in " + input
 		feed(input, "m.csv")
 		must(t, predict)

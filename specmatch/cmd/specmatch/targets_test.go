@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -91,5 +92,24 @@ func TestTaskShares(t *testing.T) {
 	}
 	if !slices.Equal(files["run"], files["zip"]) || !slices.Equal(files["run"], files["file"]) {
 		t.Error("the run, the zip and the file do not predict the same")
+	}
+}
+
+// TestCommaInTarget: a run of a column with a comma in its name resumes, whether it was named or found.
+func TestCommaInTarget(t *testing.T) {
+	t.Chdir(t.TempDir())
+	table := "smiles,\"IC50, nM\"\n"
+	for n := range 40 {
+		table += fmt.Sprintf("%s,%d.5\n", strings.Repeat("C", n+1), n)
+	}
+	write(t, "m.csv", table)
+	fit := []string{"finetune", "-in", "m.csv", "-seeds", "1", "-epochs", "1", "-forest", "0", "-features", "encoder"}
+	for out, flags := range map[string][]string{"named": {"-target", `"IC50, nM"`}, "found": nil} {
+		for _, args := range [][]string{slices.Concat(fit, flags), slices.Concat(fit, flags), {"finetune"}} {
+			args = append(args, "-out", out)
+			if err := execute(t.Context(), args, io.Discard, io.Discard); err != nil {
+				t.Errorf("%q: %v", args, err)
+			}
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/specmatch/specmatch/gnn/dataset"
@@ -267,9 +268,8 @@ func (s *scores) add(target, suffix string, value func(tasks []train.Metrics, me
 // addRow appends a row of results.json, and returns its mean and deviation as a cell. A baseline without any
 // defined value has no row.
 func (s *scores) addRow(method, metric string, values []float64) table.Cell {
-	defined := slices.DeleteFunc(slices.Clone(values), math.IsNaN)
-	mean, std := stat.MeanStdDev(defined, nil)
-	if method == baseline && len(defined) == 0 {
+	mean, std := meanStdDev(values)
+	if method == baseline && math.IsNaN(mean) {
 		return table.Scaled(mean, std, 3)
 	}
 	x := s.x
@@ -287,10 +287,12 @@ func (s *scores) addRow(method, metric string, values []float64) table.Cell {
 		Precision:       x.engine.Precision.String(),
 		GraphsPerSecond: math.NaN(),
 	}
-	for i, r := range s.results {
+	for _, r := range s.results {
 		row.Seconds += r.Seconds
-		if x.Folds > 0 {
-			row.Seeds = append(row.Seeds, i) // folds in place of seeds
+	}
+	if x.Folds > 0 {
+		for _, d := range x.divisions() {
+			row.Seeds = append(row.Seeds, d.number(x.Folds)) // folds in place of seeds
 		}
 	}
 	s.rows = append(s.rows, row)
@@ -343,7 +345,7 @@ func (x *tuning) coverage(results []outcome) *table.Table {
 	for task := range results[0].Test {
 		var percents, sizes []float64
 		for _, r := range results {
-			if r.Coverage != nil {
+			if r.Coverage != nil && x.hasScore(r.Test[task]) {
 				percents = append(percents, r.Coverage[task].Percent)
 				sizes = append(sizes, r.Coverage[task].Size)
 			}
@@ -355,6 +357,13 @@ func (x *tuning) coverage(results []outcome) *table.Table {
 		t.Add(cmp.Or(name, strings.Join(x.examples.Targets, ", ")), meanCell(percents), meanCell(sizes))
 	}
 	return t
+}
+
+// hasScore reports whether any metric of a task is defined, which none is without a test record that has its target.
+func (x *tuning) hasScore(task train.Metrics) bool {
+	return slices.ContainsFunc(finetune.Metrics(x.examples.Head), func(m finetune.Metric) bool {
+		return !math.IsNaN(task.Get(m.Name))
+	})
 }
 
 // cuts returns a table of the cuts of the probabilities of binary tasks, and of their rates on the test set.
@@ -370,6 +379,13 @@ func (x *tuning) cuts(results []outcome) *table.Table {
 		var probabilities, sensitivities, specificities, balanced []float64
 		for _, r := range results {
 			cut := r.Cuts[task]
+			counts := r.Confusion[task] // by the observed and the predicted answer
+			if floats.Sum(counts[0]) == 0 {
+				cut.Specificity = math.NaN()
+			}
+			if floats.Sum(counts[1]) == 0 {
+				cut.Sensitivity = math.NaN()
+			}
 			probabilities = append(probabilities, cut.Probability)
 			sensitivities = append(sensitivities, cut.Sensitivity)
 			specificities = append(specificities, cut.Specificity)
@@ -381,9 +397,14 @@ func (x *tuning) cuts(results []outcome) *table.Table {
 	return t
 }
 
-// meanCell returns the mean and the standard deviation of values as a cell.
+// meanStdDev returns the mean and the standard deviation of the values that are defined, those that are not NaN.
+func meanStdDev(values []float64) (mean, std float64) {
+	return stat.MeanStdDev(slices.DeleteFunc(slices.Clone(values), math.IsNaN), nil)
+}
+
+// meanCell returns the mean and the standard deviation of the defined values as a cell.
 func meanCell(values []float64) table.Cell {
-	mean, std := stat.MeanStdDev(values, nil)
+	mean, std := meanStdDev(values)
 	return table.Scaled(mean, std, 3)
 }
 

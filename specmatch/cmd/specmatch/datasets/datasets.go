@@ -49,8 +49,8 @@ var Commands = cli.Commands{
 		},
 		Synopsis: "Downloads archives of the TUDataset collection, or tables of MoleculeNet (bbbp,\n" +
 			"tox21, toxcast, sider, clintox, muv, hiv, bace), to the -data folder. Without\n" +
-			"-dataset it fetches all sets that `list` shows (about 90 MB). Existing files are\n" +
-			"only checked; interrupted downloads resume.",
+			"-dataset it fetches the sets of the TUDataset collection that `list` shows by\n" +
+			"default (about 90 MB). Existing files are only checked; interrupted downloads resume.",
 	},
 	{
 		Name:     "verify",
