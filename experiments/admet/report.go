@@ -87,7 +87,7 @@ func (x *experiment) metrics(s set) string {
 	return strings.Join(texts, ", ")
 }
 
-// caption says how the sets are divided, where several do so otherwise, each once.
+// caption says how the sets are divided: each way once.
 func (x *experiment) caption() string {
 	var captions []string
 	for _, name := range x.data.Datasets {

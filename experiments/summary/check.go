@@ -197,13 +197,8 @@ func (r *result) flags() []string {
 		return []string{"-tau", "0.1"}
 	case !r.smaller:
 		return nil
-	case r.Method == "node2vec":
-		return []string{"-walks", "1", "-walk-length", "20"}
-	case r.Method == "sub2vec":
-		return []string{"-steps", "2000"}
 	}
-	epochs := map[string]string{"REDDIT-BINARY": "20", "REDDIT-MULTI-5K": "7"}
-	return []string{"-gin-epochs", cmp.Or(epochs[r.Dataset], "50")}
+	return r.smallerForm()
 }
 
 // compare computes the cell by today's code and, as long as a row has other bits, by the

@@ -169,8 +169,9 @@ func (r *result) takeFlags(flags map[string]json.RawMessage) {
 			r.number = epochs
 		}
 	case "kernels":
-		for _, form := range smallerForms[r.Method] {
-			r.smaller = r.smaller || text(form.flag) == form.value
+		flags := r.smallerForm()
+		for k := 0; k < len(flags); k += 2 {
+			r.smaller = r.smaller || text(flags[k][1:]) == flags[k+1]
 		}
 	}
 }
@@ -181,11 +182,18 @@ func tunedFor(set string) string {
 	return cmp.Or(epochs[set], "30")
 }
 
-// smallerForms has the flags of the smaller forms of methods.
-var smallerForms = map[string][]struct{ flag, value string }{
-	"node2vec": {{"walks", "1"}, {"walk-length", "20"}},
-	"sub2vec":  {{"steps", "2000"}},
-	"gin":      {{"gin-epochs", "50"}, {"gin-epochs", "20"}, {"gin-epochs", "7"}},
+// smallerForm returns the flags of the smaller form of a method, nil if it has none.
+func (r *result) smallerForm() []string {
+	switch r.Method {
+	case "node2vec":
+		return []string{"-walks", "1", "-walk-length", "20"}
+	case "sub2vec":
+		return []string{"-steps", "2000"}
+	case "gin":
+		epochs := map[string]string{"REDDIT-BINARY": "20", "REDDIT-MULTI-5K": "7"}
+		return []string{"-gin-epochs", cmp.Or(epochs[r.Dataset], "50")}
+	}
+	return nil
 }
 
 // variant is what a share of the labels, a number of epochs of fine-tuning, or degrees as

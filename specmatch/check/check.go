@@ -73,12 +73,8 @@ func Read(ctx context.Context, path string, o Options) (*Table, error) {
 		row.ID = r.ID
 		row.Labels = r.Fields[:len(o.Targets)]
 		if o.Split != "" {
-			text := strings.TrimSpace(r.Fields[len(o.Targets)])
-			part, ok := Part(text)
-			if !ok {
-				part = text
-			}
-			row.Part = part
+			text := r.Fields[len(o.Targets)]
+			row.Part, _ = Part(text)
 		}
 		t.Rows = append(t.Rows, row)
 		return nil

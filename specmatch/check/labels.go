@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"math"
 	"regexp"
 	"slices"
@@ -70,10 +71,12 @@ func isBound(text string) bool {
 // or >10 uM.
 func IsAlmostBound(text string) bool { return bound.MatchString(text) }
 
-// Part returns the part of a text in a column of parts: train, valid or test. ok is false if it names none.
+// Part returns the part of a text in a column of parts: train, valid or test. If it names none, ok is false, and part
+// is the text without blanks around it.
 func Part(text string) (part string, ok bool) {
-	part, ok = partNames[strings.ToLower(strings.TrimSpace(text))]
-	return part, ok
+	text = strings.TrimSpace(text)
+	part, ok = partNames[strings.ToLower(text)]
+	return cmp.Or(part, text), ok
 }
 
 // HasDecimalComma reports whether a text is a number but for its comma.

@@ -34,7 +34,7 @@ const (
 	maxFresh  = 500     // molecules that Least is computed from
 	typical   = 0.975   // of them are as similar as Least
 	mostFound = 100     // neighbours of a molecule
-	hydrogen  = 1       // as an atom it is an isotope or stands alone; molecules have others
+	hydrogen  = 1       // its atoms are listed as isotopes or alone only, and do not count
 )
 
 // New returns the domain of a model. Rows have a SMILES and the targets as texts; fresh are SMILES of
@@ -194,8 +194,8 @@ func (f Finding) Similarity() float64 {
 }
 
 // Look returns what is known of a molecule, with its n nearest training molecules. It lies outside of the
-// domain if it has an element that no training molecule has, or more atoms than each of them, or if it is less
-// similar to all of them than Least.
+// domain if it has an element that no training molecule has, or more heavy atoms than each of them, or if it is less
+// similar to all of them than Least. Hydrogen is no element here.
 func (x *Index) Look(m *molecule.Molecule, n int) Finding {
 	counts := x.morgan.Counts(m)
 	f := Finding{Nearest: x.nearest(counts, min(n, mostFound))}

@@ -91,10 +91,7 @@ func (x *Examples) byPart(group []int) (parts [][]int) {
 		key := x.filePart(i)
 		if x.Split != "" && !isSplit(x.Split) {
 			text := x.Records[i].Fields[len(x.Targets)]
-			part, ok := check.Part(text)
-			if !ok {
-				part = text // refused later
-			}
+			part, _ := check.Part(text) // others are refused later
 			key += part
 		}
 		place, ok := places[key]

@@ -62,7 +62,7 @@ func (l *Learner) only(loss Loss, weights []float64) []float64 {
 }
 
 // factors returns the weight of each task in the loss, nil if all are equal. Their mean over the labels of the
-// training set is 1. A task without such labels has none in validation either: nothing is learned of it.
+// training set is 1. A task without labels there has the weight 0, in validation as well: nothing is learned of it.
 func (d Data) factors(h model.Head, o Options) []float64 {
 	tasks := taskCount(h)
 	counts := d.labelCounts(h)

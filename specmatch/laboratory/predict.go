@@ -305,10 +305,6 @@ func (s *Session) predict(q task, _ []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	header := 0
-	if q.Format == records.CSV {
-		header = 1
-	}
 	rows := []Row{}
 	job := apply.Job{
 		Path:    "part",
@@ -331,7 +327,7 @@ func (s *Session) predict(q task, _ []byte) (any, error) {
 			if r.Err != nil {
 				row.Error = r.Err.Reason
 				row.SMILES = cmp.Or(row.SMILES, r.Err.Value)
-				row.Line = q.Line + max(r.Err.Line, r.Line, 1+header)
+				row.Line = q.Line + max(r.Err.Line, r.Line)
 			}
 			if r.Molecule != nil {
 				if row.SMILES == "" {

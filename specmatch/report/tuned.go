@@ -28,6 +28,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch/report/plot"
 	"github.com/specmatch/specmatch/specmatch/run"
 	"github.com/specmatch/specmatch/specmatch/table"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // Case is a prediction shown in a report, as a unit of a fine-tuning records it.
@@ -90,14 +91,14 @@ func newTuned(r *run.Run) (*tuned, error) {
 		}
 		t.results = append(t.results, result)
 	}
-	// A pattern with the path would take a folder's name such as a[1] for a part of the pattern.
-	names, err := fs.Glob(os.DirFS(r.Path), "test-*.csv")
+	pattern := filepath.Join(files.Pattern(r.Path), "test-*.csv")
+	paths, err := filepath.Glob(pattern)
 	if err != nil {
 		return nil, err
 	}
 	var tables []testTable
-	for _, name := range names {
-		table, err := t.readTest(filepath.Join(r.Path, name))
+	for _, path := range paths {
+		table, err := t.readTest(path)
 		if err != nil {
 			return nil, err
 		}
@@ -682,8 +683,9 @@ func (t *tuned) command() string {
 			// The default, which molecules and -model refuse where it is given.
 		case string(value) == "true":
 			text += " -" + name
+		case string(value) == "false" && name != "network": // the default
 		case string(value) == "false":
-			text += " -" + name + "=false" // the default may be true
+			text += " -network=false"
 		default:
 			if !plainWord.MatchString(v) {
 				v = "'" + strings.ReplaceAll(v, "'", `'\''`) + "'"

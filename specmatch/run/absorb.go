@@ -14,7 +14,7 @@ import (
 
 // Absorb copies the wanted units that d lacks from the run in path: their journal lines, their files
 // (as hard links if possible) and their rows of metrics.csv. The other directory does not change.
-// unitOf returns the unit that copies the rows under a name of metrics.csv.
+// unitOf returns the unit with which the rows under a name of metrics.csv are copied.
 // Absorb returns an error if the results may not be mixed, see [Open], or if a file is missing or has
 // changed.
 func (d *Dir) Absorb(path string, wanted func(unit string) bool, unitOf func(row string) string) error {

@@ -35,7 +35,6 @@ func TestDistinct(t *testing.T) {
 	}
 }
 
-// TestApart: a file is the same by whatever name, and one that nobody reads may be written.
 // TestPattern: a pattern finds the file of a path, and no other.
 func TestPattern(t *testing.T) {
 	t.Chdir(t.TempDir())
@@ -56,6 +55,7 @@ func TestPattern(t *testing.T) {
 	}
 }
 
+// TestApart: a file is the same by whatever name, and one that nobody reads may be written.
 func TestApart(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"in.csv", "other.csv", "set/raw/A.txt"} {

@@ -227,7 +227,7 @@ func (l *edgeTable) addFields(rec *Record) *dataset.SyntaxError {
 			continue
 		}
 		if previous != "" {
-			return l.Bad(column, fmt.Sprintf("column %s: rows of the graph before have %q",
+			return l.Bad(column, fmt.Sprintf("column %s: earlier rows of this graph have %q",
 				l.Header[column], textfile.Shorten(previous)))
 		}
 		if err := textfile.CheckUTF8(value); err != nil {

@@ -9,8 +9,8 @@
 //     any names. A row without a target describes a node, before its edges: its label in the
 //     column label, and its attributes in the columns that Options.Attributes names or whose
 //     names begin with "attribute". Other rows may have a label or a number of the edge, in
-//     the column edge_label or weight. The rows of a graph stand together, and those that have
-//     a field have the same.
+//     the column edge_label or weight. The rows of a graph stand together. A field may stand
+//     in any of them, with one value.
 //   - .smi or .txt: one SMILES a line; a blank and a name may follow.
 //   - .sdf, .sd or .mol: molfiles, V2000 or V3000. Each may have properties and ends with a
 //     line $$$$. The ID and the fields are properties; "_Name" is the title line.

@@ -66,7 +66,8 @@ func (d division) format(seed, fold string) string {
 	return fmt.Sprintf(seed+fold, d.seed, d.fold)
 }
 
-// number returns a number of a fold that no other partition's fold has, and no seed, since runs are compared by them.
+// number returns a number for the fold that differs from all seeds and from the folds of other partitions. Runs are
+// compared by it.
 func (d division) number(folds int) int {
 	return folds<<32 + d.seed*folds + d.fold - 1
 }
@@ -158,7 +159,7 @@ func (x *tuning) noteUntrained(format string, splits map[string]int) {
 // estimate prints an upper bound on the time that the networks of the unfinished fits are trained, from a few steps of
 // one of them.
 func (x *tuning) estimate(ctx context.Context, plan *run.Plan, stderr io.Writer) error {
-	first := x.divisions()[0] // those of others have about as many records
+	first := x.divisions()[0] // other divisions have about as many records
 	split, err := x.split(first)
 	if err != nil {
 		return err

@@ -156,7 +156,7 @@ func (x *prediction) run(ctx context.Context, stdout, stderr io.Writer) (err err
 		copies = copies[:1]
 	}
 	if err := x.writeMore(ctx, models, copies, replicas[0]); err != nil {
-		return err
+		return errors.Join(invalid, err)
 	}
 	return errors.Join(invalid, x.writeNext(stdout))
 }

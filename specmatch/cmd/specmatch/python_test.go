@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -46,6 +48,19 @@ func parametersOf(t *testing.T, commands ...string) (list []parameter, names map
 	return list, names
 }
 
+// pythonFlags matches flags in a text, as in "with -network=false".
+var pythonFlags = regexp.MustCompile(`-[a-z][a-z-]*(=[a-z]+)?`)
+
+// pythonName returns a flag as it is written in Python.
+func pythonName(flag string) string {
+	name, value, given := strings.Cut(strings.TrimPrefix(flag, "-"), "=")
+	name = strings.ReplaceAll(name, "-", "_")
+	if given {
+		name += "=" + strings.ToUpper(value[:1]) + value[1:]
+	}
+	return name
+}
+
 // pythonParameter describes a flag in Python.
 func pythonParameter(f described) parameter {
 	annotation := map[string]string{
@@ -65,7 +80,8 @@ func pythonParameter(f described) parameter {
 		doc += ", default " + value
 	}
 	for _, s := range f.Second {
-		doc += "; " + s.When + " " + s.Default
+		value := map[string]string{"true": "True", "false": "False"}[s.Default]
+		doc += "; " + cmp.Or(value, s.Default) + " " + pythonFlags.ReplaceAllStringFunc(s.When, pythonName)
 	}
 	usage := strings.ReplaceAll(oneLine(f.Usage), `\`, `\\`)
 	name := strings.ReplaceAll(f.Name, "-", "_")
@@ -184,6 +200,15 @@ func TestNoTest(t *testing.T) {
 	out := must(t, "finetune -in m.csv -target y -test none -seeds 1 -epochs 1 -hidden 8 -layers 2 -out run")
 	if !strings.Contains(out, "n/a") || strings.Count(read(t, "run/test-0.csv"), "\n") != 1 {
 		t.Errorf("a test set:\n%s%s", out, read(t, "run/test-0.csv"))
+	}
+	table = "smiles,y\n"
+	for n := range 20 {
+		table += fmt.Sprintf("%s,%d\n", strings.Repeat("C", n+2), n%2)
+	}
+	write(t, "b.csv", table)
+	out = must(t, "finetune -in b.csv -target y -test none -seeds 1 -epochs 1 -hidden 8 -layers 2 -out binary")
+	if !strings.Contains(out, "n/a") {
+		t.Errorf("a binary target without a test set:\n%s", out)
 	}
 	_, _, err := invoke(t.Context(), "finetune -in two.csv -target y -test none -out two")
 	if err == nil || !strings.Contains(err.Error(), "want at least one to train on and one to validate") {

@@ -64,7 +64,7 @@ func (x *searching) checkQueries(f *cli.FlagSet) (err error) {
 			return cli.Usagef("-smarts %s: %w", x.SMARTS, err)
 		}
 	}
-	if !f.Given("top") && (alone || x.Least > 0) { // -least 0 bounds nothing
+	if !f.Given("top") && (alone || x.Least > 0) { // -least 0 is the default
 		x.Top = 0
 	}
 	if x.File == "" {
@@ -220,7 +220,7 @@ func (x *searching) readQueries(ctx context.Context, stderr io.Writer) (queries 
 		file := x.queryFile()
 		first := func(*records.Record) bool { return true }
 		if !file.isStream() && file.peek(ctx, records.Options{}, first).SMILES == "" {
-			file.SMILES = "" // the column of -in is none of theirs
+			file.SMILES = "" // the queries lack the column of -in
 		}
 		if err := add(file, x.ID != ""); err != nil {
 			return nil, nil, fmt.Errorf("-queries: %w", err)

@@ -359,7 +359,7 @@ func (x *tuning) coverage(results []outcome) *table.Table {
 	return t
 }
 
-// hasScore reports whether any metric of a task is defined, which none is without a test record that has its target.
+// hasScore reports whether any metric of a task is defined. None is if no test record has the target.
 func (x *tuning) hasScore(task train.Metrics) bool {
 	return slices.ContainsFunc(finetune.Metrics(x.examples.Head), func(m finetune.Metric) bool {
 		return !math.IsNaN(task.Get(m.Name))
@@ -379,11 +379,14 @@ func (x *tuning) cuts(results []outcome) *table.Table {
 		var probabilities, sensitivities, specificities, balanced []float64
 		for _, r := range results {
 			cut := r.Cuts[task]
-			counts := r.Confusion[task] // by the observed and the predicted answer
-			if floats.Sum(counts[0]) == 0 {
+			counts := r.Confusion[task] // by the observed and the predicted answer; nil without test records
+			isTested := func(answer int) bool {
+				return counts != nil && floats.Sum(counts[answer]) > 0
+			}
+			if !isTested(0) {
 				cut.Specificity = math.NaN()
 			}
-			if floats.Sum(counts[1]) == 0 {
+			if !isTested(1) {
 				cut.Sensitivity = math.NaN()
 			}
 			probabilities = append(probabilities, cut.Probability)

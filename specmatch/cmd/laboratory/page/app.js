@@ -125,7 +125,7 @@ function receive(row, model) {
 
 // takeModel adds a model to those that predict.
 async function takeModel(file, bytes) {
-  const name = `file ${file}`; // which no model of the page has: they are admet, vectors, and my TARGET
+  const name = `file ${file}`; // differs from the own names of the page: admet, vectors, my TARGET
   await work(`Opening the model ${file} …`, async (signal, progress) => {
     let model;
     try {

@@ -204,7 +204,7 @@ class Embedder:
         backend : str, default "cpu"
             Compute engine: cpu; in builds with -tags cuda, also cuda, or cuda-3xtf32, which computes float32
             products on tensor cores at about the accuracy of float32.
-        batch : int, default 128; for molecules 256
+        batch : int, default 128; 256 for molecules
             Batch size, at least 2; contrastive losses use the other graphs of a batch as negatives.
         beta : float or str, default "0.05"
             Weight β of the Laplacian loss in L_C + β·L_G: a number, or auto:R to keep the ratio of the two
@@ -227,7 +227,7 @@ class Embedder:
         graphcl_code : bool, default True
             Use the augmentations, self-loops and batch order of GraphCL's code; false: the intended
             augmentations and reshuffled batches of the other methods.
-        hidden : int, default 32; for molecules 300
+        hidden : int, default 32; 300 for molecules
             Hidden width of a new encoder.
         ignore : str or list of str
             Columns or keys A,B to skip although their names look like part of a graph, such as weight.
@@ -242,9 +242,9 @@ class Embedder:
             Sharpness κ of the soft adjacency σ(κ(S-θ)).
         largest_fragment : bool, default False
             Keep only the largest fragment of a molecule, preferring organic ones; this removes counter-ions.
-        layers : int, default 3; for molecules 5
+        layers : int, default 3; 5 for molecules
             Number of layers of a new encoder.
-        lr : float, default 0.01; for molecules 0.001
+        lr : float, default 0.01; 0.001 for molecules
             Learning rate of Adam.
         memory : int, default 320
             MB of memory for the cache of atom environments of all workers, which speeds up molecules; by
@@ -263,13 +263,13 @@ class Embedder:
             (where the file has neither).
         on_h : bool, default False
             Apply L_G to the encoder's output h instead of the projection z.
-        own_recipes : bool, default True; with -epochs, -lr or -layers false
+        own_recipes : bool, default True; False with epochs, lr or layers
             Methods whose papers train otherwise do so (InfoGraph: lr 0.001; GraphMAE: lr 0.0005, 20 epochs, 5
             layers; JOAOv2: lr 0.001, 40 epochs; SimGRACE: 5 layers; MSSGCL: lr 0.005, 80 epochs, 5 layers;
             CuCo: 5 layers); false: all train alike.
         percentile : float, default 80
             Percentile of a batch's similarities above which two graphs have an edge.
-        policy : str, default "auto"; for molecules random2
+        policy : str, default "auto"; random2 for molecules
             Augmentations to draw from for each graph and view: auto (depends on the data set), random2,
             random3, random4, or a list of dropN, permE, maskN, subgraph.
         precision : str, default "float32"
@@ -288,7 +288,7 @@ class Embedder:
         self_loops : bool, default False
             Add a self-loop to every node, in raw graphs and in views, as the codes of JOAO, SimGRACE, MSSGCL
             and CuCo do.
-        simgrace_eta : float, default 1; for molecules 0.1
+        simgrace_eta : float, default 1; 0.1 for molecules
             Strength η of SimGRACE's noise, in standard deviations of each weight matrix.
         simgrace_perturbed_rows : bool, default False
             Take SimGRACE's anchors from the perturbed encoder, as in its unsupervised code; false: from the
@@ -306,7 +306,7 @@ class Embedder:
             tasks.
         tasks : str or list of str
             Names of the tasks of -targets; by default all columns, or all tasks of the long form.
-        tau : float, default 0.2; for molecules 0.1
+        tau : float, default 0.2; 0.1 for molecules
             Temperature τ of the contrastive loss.
         tf32 : bool, default False
             Let cuda round the inputs of float32 products to TF32 (10 mantissa bits), for speed.
@@ -454,7 +454,7 @@ class Predictor:
             skip them; otherwise they are refused.
         dropout : float, default 0.1
             Probability of dropout, for molecules.
-        epochs : int, default 100; with -network=false 1
+        epochs : int, default 100; 1 with network=False
             Number of training epochs.
         features : str or list of str
             Features A,B of molecules that the head sees next to the encoder's vector: encoder,
@@ -464,18 +464,18 @@ class Predictor:
         forest : int, default 100
             Trees of the random forest on descriptors and fingerprints that takes part in predictions for
             molecules; 0 leaves it out.
-        hidden : int, default 64; with -network=false 16; for molecules 128
+        hidden : int, default 64; 16 with network=False; 128 for molecules
             Hidden width of a new encoder.
         ignore : str or list of str
             Columns or keys A,B to skip although their names look like part of a graph, such as weight.
         largest_fragment : bool, default False
             Keep only the largest fragment of a molecule, preferring organic ones; this removes counter-ions.
-        layers : int, default 3; with -network=false 2; for molecules 4
+        layers : int, default 3; 2 with network=False; 4 for molecules
             Number of layers of a new encoder.
         loss : str or list of str, default "squared"
             Loss of regression: the squared or the absolute error, and NAME=LOSS for single targets, such as
             absolute,logd=squared.
-        lr : float, default 0.001; for molecules 0.0003
+        lr : float, default 0.001; 0.0003 for molecules
             Learning rate of Adam.
         merge : str, default "none"
             Rule for the records of one molecule or graph within a part: their mean or median label (of

@@ -51,7 +51,7 @@ class Predictor:
         try:
             with tool.running(["predict", *flags], text, self.n_jobs, first=records.FIRST[form]) as stdout:
                 rows = csv.reader(io.TextIOWrapper(cast(Any, stdout), "utf-8", newline=""))
-                # There is no header after another error than that no record can be used.
+                # The header is there even if no record can be used; after other errors it is not.
                 columns = {name: np.full(len(data), np.nan) for header in islice(rows, 1) for name in header[1:]}
                 for row in rows:
                     for column, value in zip(columns.values(), row[1:]):

@@ -1,5 +1,7 @@
 """The program, whose standard input gets records and whose output has rows, and its model files."""
+import csv
 import errno
+import io
 import json
 import os
 import re
@@ -41,7 +43,9 @@ def flags(**values: Any) -> list[str]:
     """Flags of the program, of which None are left out."""
     def text(value: Any) -> str:
         if isinstance(value, (list, tuple)):
-            return ",".join(map(str, cast(Sequence[Any], value)))
+            line = io.StringIO()  # elements may have commas
+            csv.writer(line, lineterminator="").writerow(map(str, cast(Sequence[Any], value)))
+            return line.getvalue()
         return str(value).lower() if isinstance(value, bool) else str(value)
     return [f"-{name.rstrip('_').replace('_', '-')}={text(v)}" for name, v in values.items() if v is not None]
 
