@@ -163,7 +163,7 @@ func TestRead(t *testing.T) {
 			[]string{`1 2 p ["1"] 3×1 2`, `2 4 q ["0"] 2×1 1`}},
 		"fields in later rows": {"e.csv", "graph,source,target,y\np,a,b,\np,b,c,1\np,c,a, 1\nq,x,y,0\nq,y,z,\nr,x,y,2\nr,y,z,3\ns,x,y,\n",
 			Options{Fields: []string{"y"}},
-			[]string{`1 2 p ["1"] 3×1 3`, `2 5 q ["0"] 3×1 2`, `3 7 r ["2"] :8: "3": column y: rows of the graph before have "2"`,
+			[]string{`1 2 p ["1"] 3×1 3`, `2 5 q ["0"] 3×1 2`, `3 7 r ["2"] :8: "3": column y: earlier rows of this graph have "2"`,
 				`4 9 s [""] 2×1 1`}},
 		"edges and nodes": {"e.csv", "graph,source,target,label,x\np,a,,6,0.5\np,b,,8,1\np,a,b,,\nq,a,,6,1\nq,a,c,,\nr,a,,6,1\nr,a,,6,1\ns,a,,6.5,1\nt,a,,6,u\nu,,,6,1\n", Options{Attributes: []string{"x"}},
 			[]string{
