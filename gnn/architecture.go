@@ -194,12 +194,10 @@ func (a Architecture) Width() int {
 	case a.Readout != "":
 		layers, kinds := a.Readout.mustParse(a.Layers)
 		return len(layers) * len(kinds) * a.Hidden
-	case a.Kind == KindGIN:
-		return a.Layers * a.Hidden
 	case a.Center:
 		return 2 * a.Hidden
 	}
-	return a.Hidden
+	return a.NodeWidth()
 }
 
 // NodeWidth returns the width F of what [NodeEncoder.Nodes] returns, which no readout changes.

@@ -92,7 +92,7 @@ func (b *Batch) Append(g *Graph) {
 	case g.X.OneHot() && b.X.OneHot():
 		b.X.Category = append(b.X.Category, g.X.Category...)
 	case g.X.OneHot():
-		b.X.Dense = appendOneHot(b.X.Dense, g.X.Category, g.X.Width)
+		b.X.Dense = AppendOneHot(b.X.Dense, g.X.Category, g.X.Width)
 	default:
 		b.Densify(base)
 		b.X.Dense = append(b.X.Dense, g.X.Dense...)
@@ -110,8 +110,8 @@ func appendShifted(dst, src []int32, shift int32) []int32 {
 	return dst
 }
 
-// appendOneHot appends a one-hot row of width numbers for each category.
-func appendOneHot(dst []float32, category []int32, width int) []float32 {
+// AppendOneHot appends the one-hot rows [N×width] of N categories, each below width.
+func AppendOneHot(dst []float32, category []int32, width int) []float32 {
 	n := len(dst)
 	added := len(category) * width
 	dst = slices.Grow(dst, added)[:n+added]
@@ -163,7 +163,7 @@ func (b *Batch) Densify(n int) {
 	if cap(b.spareDense) < n*w || b.spareDense == nil {
 		b.spareDense = make([]float32, 0, max(2*n*w, w))
 	}
-	b.X.Dense = appendOneHot(b.spareDense[:0], b.X.Category[:n], w)
+	b.X.Dense = AppendOneHot(b.spareDense[:0], b.X.Category[:n], w)
 	b.spareCategory = b.X.Category
 	b.X.Category = nil
 }

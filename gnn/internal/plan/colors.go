@@ -236,11 +236,7 @@ func OneHot(t *autodiff.Tape, categories *backend.Indices, width int) *tensor.Te
 
 // WideOneHot is [OneHot] without the square, for categories that the host knows.
 func WideOneHot(t *autodiff.Tape, categories []int32, width int) *tensor.Tensor {
-	values := make([]float32, len(categories)*width)
-	for i, category := range categories {
-		values[i*width+int(category)] = 1
-	}
 	x := t.Alloc(len(categories), width)
-	t.Backend().Upload32(x, values)
+	t.Backend().Upload32(x, graph.AppendOneHot(nil, categories, width))
 	return x
 }
