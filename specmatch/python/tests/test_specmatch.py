@@ -163,8 +163,8 @@ def test_what_cannot_be_read():
     with pytest.warns(UserWarning):
         assert [v is None for v in c.predict(bad)] == np.isnan(rows).all(axis=1).tolist()
     assert c.explain(["C1CC", None]) == [None, None]
-    with pytest.raises(SpecmatchError, match="ring 1 is not closed"):
-        c.set_params(handle_invalid="error").explain(["C1CC"])
+    with pytest.raises(SpecmatchError, match="^record 1: .*ring 1 is not closed"):
+        c.set_params(handle_invalid="error").explain(["CCO", "C1CC"])
     for X, message in (([], "0 sample"), ("CC", "one text is no list"), (np.zeros((2, 3)), "shape"), ([1, 2], "type int"), (["C", 1], "type int")):
         with pytest.raises((ValueError, TypeError), match=message):
             Embedder().transform(X)

@@ -369,8 +369,11 @@ class Predictor(parameters.Predictor, Base):
             source.write_bytes(b"".join(text))
             arguments = self._arguments("predict", form, out=f"{folder}/out.npy", explain=out,
                                         strict=self.handle_invalid == "error") + [f"-in={source}"]
-            with tool.running([*arguments, *tool.models(folder, self.models_)], (), self.n_jobs, first=records.FIRST[form]):
-                pass
+            try:
+                with tool.running([*arguments, *tool.models(folder, self.models_)], (), self.n_jobs):
+                    pass
+            except tool.SpecmatchError as e:  # names the file, where a caller has records
+                raise tool.SpecmatchError(tool.message(str(e).replace(str(source), "-"), records.FIRST[form])) from None
             return out.read_text("utf-8")
 
     def save(self, path: str) -> list[str]:
