@@ -83,7 +83,6 @@ func (v *perceiver) dropFlatTags() {
 // when it reads a molecule, but not when it writes one.
 func (v *perceiver) cleanStereo(possible bool) {
 	m := v.m
-	s := &v.stereo
 	var tagged, directed bool
 	for i := range m.Atoms {
 		m.Atoms[i].code = noCode
@@ -98,19 +97,7 @@ func (v *perceiver) cleanStereo(possible bool) {
 	}
 	v.code(possible || tagged, possible, true)
 	v.pairRingCentres()
-	for i := range m.Atoms {
-		a := &m.Atoms[i]
-		if a.Chirality == Unspecified || a.nonTetrahedral() || a.code != noCode || s.paired[i] {
-			continue
-		}
-		a.Chirality = Unspecified
-		// The hydrogen in [C@H] was written only for the tag.
-		if a.explicit == 1 && a.Charge == 0 && !a.Aromatic {
-			a.explicit = 0
-			a.fixed = false
-			v.refill(int32(i))
-		}
-	}
+	v.dropTags()
 	for i := range m.Bonds {
 		b := &m.Bonds[i]
 		if b.Type == Double && b.stereo == noStereo {
@@ -121,6 +108,23 @@ func (v *perceiver) cleanStereo(possible bool) {
 	for i := range m.Atoms {
 		if a := &m.Atoms[i]; a.Chirality >= tagAllene {
 			a.Chirality = Other
+		}
+	}
+}
+
+// dropTags removes the tags of tetrahedral atoms that are not stereocentres.
+func (v *perceiver) dropTags() {
+	for i := range v.m.Atoms {
+		a := &v.m.Atoms[i]
+		if a.Chirality == Unspecified || a.nonTetrahedral() || a.code != noCode || v.stereo.paired[i] {
+			continue
+		}
+		a.Chirality = Unspecified
+		// The hydrogen in [C@H] was written only for the tag.
+		if a.explicit == 1 && a.Charge == 0 && !a.Aromatic {
+			a.explicit = 0
+			a.fixed = false
+			v.refill(int32(i))
 		}
 	}
 }

@@ -173,6 +173,26 @@ func checkFit(m *model.Trained, d Data, o Options) error {
 	if o.WithoutNetwork && (m.Beside == nil || m.Beside.Linear == nil || len(d.Valid) == 0) {
 		return errors.New("finetune: without a network, a fit needs a linear model of features and a validation set")
 	}
+	if err := checkGraphs(m, d); err != nil {
+		return err
+	}
+	switch {
+	case !(o.Average >= 0 && o.Average < 1) || o.Average > 0 && o.Patience == 0:
+		return fmt.Errorf("finetune: average %v with patience %d; want 0 to below 1, and patience if "+
+			"it is not 0",
+			o.Average, o.Patience)
+	case o.Patience == 0:
+		return nil
+	case len(d.Valid) == 0:
+		return errors.New("finetune: patience needs a validation set")
+	case !d.hasLabel(d.Valid, taskCount(*h)):
+		return errors.New("finetune: no graph to validate on has a label")
+	}
+	return nil
+}
+
+// checkGraphs returns an error unless the model's encoder reads every graph.
+func checkGraphs(m *model.Trained, d Data) error {
 	a, err := gnn.ArchitectureOf(m.Encoder)
 	if err != nil {
 		return err
@@ -189,18 +209,6 @@ func checkFit(m *model.Trained, d Data, o Options) error {
 						"take another unit or the logarithm", k%g.X.Width, k/g.X.Width, v)}
 			}
 		}
-	}
-	switch {
-	case !(o.Average >= 0 && o.Average < 1) || o.Average > 0 && o.Patience == 0:
-		return fmt.Errorf("finetune: average %v with patience %d; want 0 to below 1, and patience if "+
-			"it is not 0",
-			o.Average, o.Patience)
-	case o.Patience == 0:
-		return nil
-	case len(d.Valid) == 0:
-		return errors.New("finetune: patience needs a validation set")
-	case !d.hasLabel(d.Valid, taskCount(*h)):
-		return errors.New("finetune: no graph to validate on has a label")
 	}
 	return nil
 }

@@ -90,33 +90,7 @@ func (x *Examples) readNumbers() error {
 	var first error
 	invalid := 0
 	x.eachTarget(func(r *records.Record, target, text string) {
-		y, ok := parseNumber(text)
-		side := int8(0)
-		boundSide, end, isBound := check.Bound(text)
-		if isBound && x.Task.Bounds && x.Kind == model.Regression {
-			y = end
-			side = boundSide
-			ok = true
-		}
-		reason := ""
-		switch {
-		case !ok && isBound:
-			reason = "is a bound and not a number; write the number alone, leave the target empty, make " +
-				"classes of it, or ask for bounds (-bounds)"
-		case !ok && check.IsAlmostBound(text):
-			reason = "has a sign or a unit; write the number alone, leave the target empty, or make classes of it"
-		case !ok && check.HasDecimalComma(text):
-			reason = "has a decimal comma; write a point"
-		case !ok:
-			reason = "is not a number; leave a missing target empty"
-		case math.Abs(y) > maxTarget:
-			reason = fmt.Sprintf("is beyond %g; take another unit or the logarithm", float64(maxTarget))
-		case x.Kind == model.Regression && !x.Task.Scale.Holds(y):
-			reason = fmt.Sprintf("is not %v, as -target-scale asks", x.Task.Scale)
-		case x.Kind == model.Binary && y != 0 && y != 1 && !math.IsNaN(y):
-			reason = "is no binary target; want 0, 1 or nothing (kind regression takes numbers, kind " +
-				"classes texts)"
-		}
+		y, side, reason := x.number(text)
 		if reason != "" {
 			invalid++
 			if first == nil {
@@ -134,6 +108,37 @@ func (x *Examples) readNumbers() error {
 		return fmt.Errorf("%w (and %d other targets like it)", first, invalid-1)
 	}
 	return first
+}
+
+// number reads a target of a binary task or of regression, with the side of its bound, or returns the
+// reason why it cannot be one.
+func (x *Examples) number(text string) (y float64, side int8, reason string) {
+	y, ok := parseNumber(text)
+	boundSide, end, isBound := check.Bound(text)
+	if isBound && x.Task.Bounds && x.Kind == model.Regression {
+		y = end
+		side = boundSide
+		ok = true
+	}
+	switch {
+	case !ok && isBound:
+		reason = "is a bound and not a number; write the number alone, leave the target empty, make " +
+			"classes of it, or ask for bounds (-bounds)"
+	case !ok && check.IsAlmostBound(text):
+		reason = "has a sign or a unit; write the number alone, leave the target empty, or make classes of it"
+	case !ok && check.HasDecimalComma(text):
+		reason = "has a decimal comma; write a point"
+	case !ok:
+		reason = "is not a number; leave a missing target empty"
+	case math.Abs(y) > maxTarget:
+		reason = fmt.Sprintf("is beyond %g; take another unit or the logarithm", float64(maxTarget))
+	case x.Kind == model.Regression && !x.Task.Scale.Holds(y):
+		reason = fmt.Sprintf("is not %v, as -target-scale asks", x.Task.Scale)
+	case x.Kind == model.Binary && y != 0 && y != 1 && !math.IsNaN(y):
+		reason = "is no binary target; want 0, 1 or nothing (kind regression takes numbers, kind " +
+			"classes texts)"
+	}
+	return y, side, reason
 }
 
 // readClasses fills Y with the numbers of classes.

@@ -83,35 +83,7 @@ func Pattern(path string) string {
 // is to be written twice. A folder that is read stands for all its files; "-" is the standard
 // input. Files to read that do not exist are ignored.
 func Apart(written, read []string) error {
-	type file struct {
-		name string
-		info os.FileInfo
-	}
-	var inputs []file
-	for _, name := range read {
-		if name == "-" {
-			if info, err := os.Stdin.Stat(); err == nil && info.Mode().IsRegular() {
-				inputs = append(inputs, file{"the standard input", info})
-			}
-			continue
-		}
-		info, err := os.Stat(name)
-		if err != nil {
-			continue // its reader will report that
-		}
-		inputs = append(inputs, file{name, info})
-		if !info.IsDir() {
-			continue
-		}
-		filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
-			if err == nil && !d.IsDir() {
-				if info, err := os.Stat(path); err == nil {
-					inputs = append(inputs, file{path, info})
-				}
-			}
-			return nil // a folder that cannot be listed cannot be read, either
-		})
-	}
+	inputs := inputsOf(read)
 	for i, name := range written {
 		for _, other := range written[:i] {
 			if filepath.Clean(name) == filepath.Clean(other) {
@@ -142,6 +114,41 @@ func Apart(written, read []string) error {
 		}
 	}
 	return nil
+}
+
+// input is a file that is read, under a name for messages.
+type input struct {
+	name string
+	info os.FileInfo
+}
+
+// inputsOf returns the files that the names stand for, without those that do not exist.
+func inputsOf(read []string) (inputs []input) {
+	for _, name := range read {
+		if name == "-" {
+			if info, err := os.Stdin.Stat(); err == nil && info.Mode().IsRegular() {
+				inputs = append(inputs, input{"the standard input", info})
+			}
+			continue
+		}
+		info, err := os.Stat(name)
+		if err != nil {
+			continue // its reader will report that
+		}
+		inputs = append(inputs, input{name, info})
+		if !info.IsDir() {
+			continue
+		}
+		filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				if info, err := os.Stat(path); err == nil {
+					inputs = append(inputs, input{path, info})
+				}
+			}
+			return nil // a folder that cannot be listed cannot be read, either
+		})
+	}
+	return inputs
 }
 
 // Unfinished returns the final name of a temporary file of [Write]; "" for other files.

@@ -33,12 +33,8 @@ func (l Lines) names() (names []string) {
 func (l Lines) draw(f *frame, index func(name string) int) error {
 	var ends []point
 	for _, s := range l.Series {
-		if len(s.X) != len(s.Y) || s.Err != nil && len(s.Err) != len(s.Y) {
-			return fmt.Errorf("series %q: %d x, %d y and %d errors",
-				s.Name, len(s.X), len(s.Y), len(s.Err))
-		}
-		if s.Labels != nil && len(s.Labels) != len(s.Y) {
-			return fmt.Errorf("series %q: %d points and %d labels", s.Name, len(s.Y), len(s.Labels))
+		if err := s.check(); err != nil {
+			return err
 		}
 		for _, r := range l.runs(s) {
 			ends = append(append(ends, r.low...), r.high...)
@@ -84,6 +80,18 @@ func (l Lines) draw(f *frame, index func(name string) int) error {
 		f.WriteString("</g>")
 	}
 	f.labels(labels)
+	return nil
+}
+
+// check returns an error unless the series has as many of everything as points.
+func (s Series) check() error {
+	if len(s.X) != len(s.Y) || s.Err != nil && len(s.Err) != len(s.Y) {
+		return fmt.Errorf("series %q: %d x, %d y and %d errors",
+			s.Name, len(s.X), len(s.Y), len(s.Err))
+	}
+	if s.Labels != nil && len(s.Labels) != len(s.Y) {
+		return fmt.Errorf("series %q: %d points and %d labels", s.Name, len(s.Y), len(s.Labels))
+	}
 	return nil
 }
 
