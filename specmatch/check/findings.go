@@ -371,8 +371,10 @@ func (t *Table) leaks() (found []Finding) {
 	}
 	for _, pair := range slices.SortedFunc(maps.Keys(leaks), comparePairs) {
 		l := leaks[pair]
-		found = append(found, Finding{"leakage", fmt.Sprintf("%d records of %s are molecules of %s, too, and "+
-			"%d more but for counter-ions or charges (%s)", l.exact, pair[1], pair[0], len(l.rows)-l.exact, t.lines(l.rows))})
+		text := fmt.Sprintf("%d records of %s are molecules of %s, too, and %d more but for counter-ions or "+
+			"charges (%s)",
+			l.exact, pair[1], pair[0], len(l.rows)-l.exact, t.lines(l.rows))
+		found = append(found, Finding{"leakage", text})
 	}
 	return found
 }

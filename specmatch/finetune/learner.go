@@ -1,6 +1,7 @@
 package finetune
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,6 +50,16 @@ type Options struct {
 	Average float64
 }
 
+// completed returns the options with their defaults.
+func (o Options) completed() Options {
+	o.Batch = cmp.Or(o.Batch, 128)
+	o.Rate = cmp.Or(o.Rate, 0.001)
+	if o.View == nil {
+		o.View = augment.Identity{}
+	}
+	return o
+}
+
 // Learner trains a model that predicts.
 type Learner struct {
 	train.Defaults
@@ -93,16 +104,7 @@ func New(m *model.Trained, d Data, o Options) (l *Learner, err error) {
 		return nil, err
 	}
 	d.Weights = d.normalised()
-	if o.Batch == 0 {
-		o.Batch = 128
-	}
-	if o.Rate == 0 {
-		o.Rate = 0.001
-	}
-	if o.View == nil {
-		o.View = augment.Identity{}
-	}
-
+	o = o.completed()
 	h := m.Card.Head
 	d.describe(h, o.Balanced)
 	m.ForgetFit()
@@ -144,8 +146,8 @@ func New(m *model.Trained, d Data, o Options) (l *Learner, err error) {
 		l.weights = d.balance(*h)
 	}
 	if o.Patience > 0 && !l.judges(d.Valid) {
-		return nil, errors.New("finetune: no record to validate on has a target that is trained on; take another split, " +
-			"or leave such targets out")
+		return nil, errors.New("finetune: no record to validate on has a target that is trained on; take another " +
+			"split, or leave such targets out")
 	}
 	if o.Patience > 0 {
 		l.best.weights = l.copyTensors("best.")
@@ -481,9 +483,9 @@ func (l *Learner) End(ctx context.Context, epoch int) (train.Metrics, error) {
 }
 
 // recalibrate gives the batch norms of a GIN the statistics of the training set under the present weights:
-// the means of those of its parts, by their nodes. Moving averages over the last ten batches forget the few graphs in which a
-// column is active at all. Such a graph is then divided by a deviation of nearly zero, and a sum over its
-// nodes and three layers multiplies that.
+// the means of those of its parts, by their nodes. Moving averages over the last ten batches forget the few
+// graphs in which a column is active at all. Such a graph is then divided by a deviation of nearly zero, and a
+// sum over its nodes and three layers multiplies that.
 func (l *Learner) recalibrate(ctx context.Context) (err error) {
 	encoder, ok := l.m.Encoder.(*gnn.GIN)
 	if !ok {
@@ -492,7 +494,7 @@ func (l *Learner) recalibrate(ctx context.Context) (err error) {
 	defer backend.Recover(&err)
 	t := autodiff.NewInference(l.be)
 	defer t.Reset()
-	seen := 0
+	nodes := 0
 	for _, p := range l.training {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -500,11 +502,11 @@ func (l *Learner) recalibrate(ctx context.Context) (err error) {
 		if p.batch.Nodes() == 0 {
 			continue
 		}
-		seen += p.batch.Nodes()
+		nodes += p.batch.Nodes()
 		var momentum []float64
 		for _, norm := range encoder.Norms {
 			momentum = append(momentum, norm.Momentum)
-			norm.Momentum = float64(p.batch.Nodes()) / float64(seen)
+			norm.Momentum = float64(p.batch.Nodes()) / float64(nodes)
 		}
 		encoder.Nodes(gnn.NewBatch(t, p.batch), nn.Train)
 		for i, norm := range encoder.Norms {
