@@ -226,8 +226,8 @@ func keys(text string) (n int) {
 func field(object map[string]json.RawMessage, name string, listed bool) (string, error) {
 	raw := object[name]
 	var text string
-	var list []json.RawMessage
 	for range 2 { // PyTorch Geometric lists a graph's y, and Hugging Face does so twice
+		var list []json.RawMessage // raw may be in the last one, whose memory would be reused
 		if listed && json.Unmarshal(raw, &list) == nil && len(list) == 1 {
 			raw = list[0]
 		}

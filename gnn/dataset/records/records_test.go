@@ -156,8 +156,11 @@ func TestRead(t *testing.T) {
 		"keys in use": {"g.jsonl", `{"edges":[],"nodes":1,"label":[1],"x":"a","weight":2}
 {"edges":[],"nodes":1,"label":[1,2],"x":"b"}
 {"edges":[],"nodes":1}
+{"edges":[],"nodes":1,"label":[[1]],"x":"d"}
+{"edges":[],"nodes":1,"label":[[1,0]],"x":"e"}
 `, Options{ID: "x", Fields: []string{"label"}, Ignore: []string{"weight"}}, []string{
 			`1 1 a ["1"] 1×1 0`, `2 2 b [] :2: "label": want a number or a text`, `3 3 3 [] :3: there is no "x", which is to name`,
+			`4 4 d ["1"] 1×1 0`, `5 5 e [] :5: "label": want a number or a text`,
 		}},
 		"edges": {"e.csv", "graph,source,target,y\np,a,b,1\np,b,c,1\nq,x,,0\nq,x,y,0\n", Options{Fields: []string{"y"}},
 			[]string{`1 2 p ["1"] 3×1 2`, `2 4 q ["0"] 2×1 1`}},
