@@ -81,7 +81,7 @@ func (r *reader) openEdges(rows *textfile.Rows) (next func() (*Record, error), e
 		fields:    fields,
 		begun:     map[string]bool{},
 	}
-	if slices.Contains(fields, l.label) {
+	if slices.Contains(fields, l.label) || r.o.skips("labels", "label") {
 		l.label = -1
 	}
 	if err := l.assignColumns(r); err != nil {
@@ -139,12 +139,12 @@ func (l *edgeTable) assignColumns(r *reader) error {
 		case name == "target":
 			l.target = i
 		case i == l.label || slices.Contains(l.fields, i) || slices.Contains(l.attributes, i):
-		case named == nil && strings.HasPrefix(name, "attribute"):
+		case named == nil && strings.HasPrefix(name, "attribute") && !slices.Contains(r.o.Ignore, name):
 			l.attributes = append(l.attributes, i)
-		case name == "edge_label" && !slices.Contains(r.o.Ignore, name):
+		case name == "edge_label" && !r.o.skips("edge_labels", name):
 			l.edgeLabel = i
 			r.reading.EdgeLabels = name
-		case (name == "weight" || name == "edge_weight") && l.weight < 0 && !slices.Contains(r.o.Ignore, name):
+		case (name == "weight" || name == "edge_weight") && l.weight < 0 && !r.o.skips("edge_weights", name):
 			l.weight = i
 			r.reading.EdgeWeights = name
 		default:

@@ -317,12 +317,12 @@ func (m *graphML) roles() error {
 // of the attributes are named or, if that is nil, begin with "attribute".
 func (m *graphML) nodeRole(k *mlKey, label string, named []string) error {
 	switch {
-	case named == nil && strings.HasPrefix(k.name, "attribute"):
+	case named == nil && strings.HasPrefix(k.name, "attribute") && !slices.Contains(m.o.Ignore, k.name):
 		k.attribute = len(m.reading.Attributes)
 		m.reading.Attributes = append(m.reading.Attributes, k.name)
 	case slices.Contains(named, k.name):
 		k.attribute = slices.Index(named, k.name)
-	case k.name == label:
+	case k.name == label && !m.o.skips("labels", label):
 		k.label = true
 		m.reading.Labels = label
 	default:
@@ -333,11 +333,11 @@ func (m *graphML) nodeRole(k *mlKey, label string, named []string) error {
 
 // edgeRole makes a key of edges their label or their weight, if it has that name.
 func (m *graphML) edgeRole(k *mlKey) error {
-	switch ignored := slices.Contains(m.o.Ignore, k.name); {
-	case k.name == "label" && !ignored:
+	switch {
+	case k.name == "label" && !m.o.skips("edge_labels", k.name, "edge_label"):
 		k.edgeLabel = true
 		m.reading.EdgeLabels = k.name
-	case k.name == "weight" && !ignored:
+	case k.name == "weight" && !m.o.skips("edge_weights", k.name):
 		k.edgeWeight = true
 		m.reading.EdgeWeights = k.name
 	default:

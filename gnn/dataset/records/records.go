@@ -138,7 +138,8 @@ type Options struct {
 	// is Columns.Names or, without it, the columns whose names begin with "attribute".
 	Attributes []string
 	// Ignore names columns and keys that are skipped although their names suggest a part of a
-	// graph, such as weight.
+	// graph, such as weight. Labels that Columns have are read all the same. That of edges
+	// alone is edge_label in GraphML, and edge_labels in JSON.
 	Ignore []string
 	// Reading, if set, receives what is used of the file.
 	Reading *Reading
