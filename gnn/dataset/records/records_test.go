@@ -168,6 +168,13 @@ func TestRead(t *testing.T) {
 			Options{Fields: []string{"y"}},
 			[]string{`1 2 p ["1"] 3×1 3`, `2 5 q ["0"] 3×1 2`, `3 7 r ["2"] :8: "3": column y: earlier rows of this graph have "2"`,
 				`4 9 s [""] 2×1 1`}},
+		"gaps in fields": {"e.csv", "graph,source,target,y\np,a,b,NA\np,b,c,1\np,c,a,nan\nq,x,y,0\nq,y,z,None\nr,x,y,null\nr,y,z,NA\n",
+			Options{Fields: []string{"y"}}, []string{`1 2 p ["1"] 3×1 3`, `2 5 q ["0"] 3×1 2`, `3 7 r ["null"] 3×1 2`}},
+		"gaps as targets": {"e.csv", "graph,source,target,label\np,a,NA,6\np,b,NA,8\np,a,b,NA\nq,NA,,6\nq,a,NA,7\nr,a,NA,6\nr,NA,NA,6\nr,a,NA,NA\nr,a,null,6\n",
+			Options{}, []string{`1 2 p [] 2×3 1`, `2 5 q [] :6: "a": a node without a row of its own`, `3 7 r [] :10: "a": a node that was listed before`}},
+		"gaps as nodes": {"e.csv", "graph,source,target\np,a,NA\np,NA,b\n", Options{}, []string{`1 2 p [] 3×1 2`}},
+		"blanks around a graph": {"e.csv", "graph,source,target,y\na,1,2,1\na ,2,3,1\n a,3,1,1\n b,1,2,0\n", Options{Fields: []string{"y"}},
+			[]string{`1 2 a ["1"] 3×1 3`, `2 5 b ["0"] 2×1 1`}},
 		"edges and nodes": {"e.csv", "graph,source,target,label,x\np,a,,6,0.5\np,b,,8,1\np,a,b,,\nq,a,,6,1\nq,a,c,,\nr,a,,6,1\nr,a,,6,1\ns,a,,6.5,1\nt,a,,6,u\nu,,,6,1\n", Options{Attributes: []string{"x"}},
 			[]string{
 				`1 2 p [] 2×4 1`, `2 5 q [] :6: "c": a node without a row of its own`, `3 7 r [] :8: "a": a node that was listed before`,

@@ -297,6 +297,15 @@ func classValues(classes []string) []int {
 	return values
 }
 
+// gaps are the texts of a missing value of any kind, in lower case: those of pandas and R.
+var gaps = []string{
+	"", "nan", "-nan", "na", "n/a", "<na>", "#na", "#n/a", "#n/a n/a", "null", "none", "1.#ind",
+	"-1.#ind", "1.#qnan", "-1.#qnan",
+}
+
+// IsGap reports whether a text, without blanks around it, is that of a missing value of any kind.
+func IsGap(text string) bool { return slices.Contains(gaps, strings.ToLower(text)) }
+
 // Classes returns the distinct texts that are not empty: numbers in the order of their values, and then
 // other texts.
 func Classes(texts []string) (classes []string) {
