@@ -25,7 +25,7 @@ type Reading struct {
 	Directed int
 	// Unused are the columns and keys that are not used, sorted.
 	Unused []string
-	// SelfLoops and Repeats are how many edges are dropped: those that join a node to itself,
+	// SelfLoops and Repeats are how many edges are dropped: the distinct ones that join a node to itself,
 	// and those that are listed again.
 	SelfLoops, Repeats int
 	// Records is the number of records without those that are skipped, and Rejected how many

@@ -56,7 +56,8 @@ func TestDroppedEdges(t *testing.T) {
 		`{"nodes":3,"edges":[[0,1],[1,2],[0,0]]}`:                                  "1 graphs; no features of nodes; 1 self-loops dropped",
 		`{"nodes":3,"edges":[[0,1],[1,0],[1,2],[2,1]]}`:                            "1 graphs; no features of nodes",
 		`{"nodes":3,"edges":[[0,1],[1,0],[1,2]]}`:                                  "1 graphs; no features of nodes",
-		`{"nodes":3,"edges":[[0,1],[0,1],[1,0],[2,2],[2,2]]}` + "\n" + `{"a":1}`:   "2 graphs, of which 1 are skipped; no features of nodes; 2 self-loops and 1 repeated edges dropped",
+		`{"nodes":3,"edges":[[0,1],[0,1],[1,0],[2,2],[2,2]]}` + "\n" + `{"a":1}`:   "2 graphs, of which 1 are skipped; no features of nodes; 1 self-loops and 2 repeated edges dropped",
+		`{"nodes":2,"edges":[[0,1],[0,0],[0,0],[1,1]]}`:                            "1 graphs; no features of nodes; 2 self-loops and 1 repeated edges dropped",
 		`{"nodes":3,"edges":[[0,1],[1,0],[0,1]],"directed":true}`:                  "1 graphs; no features of nodes; 1 repeated edges dropped",
 		`{"nodes":3,"edges":[[0,1]]}` + "\n" + `{"nodes":2,"edges":[[1,1],[0,1]]}`: "2 graphs; no features of nodes; 1 self-loops dropped",
 	} {
