@@ -91,8 +91,12 @@ func (d *Dataset) parts() map[string]func(w *bufio.Writer, k int, g *graph.Graph
 		columns[part] = append(columns[part], t)
 	}
 	for part, targets := range columns {
+		format := byte('g')
+		if part == "graph_labels" {
+			format = 'f' // whole numbers, which are read without an exponent
+		}
 		parts[part] = func(w *bufio.Writer, k int, _ *graph.Graph) {
-			writeTargets(w, targets, k)
+			writeTargets(w, targets, k, format)
 		}
 	}
 	if len(d.NodeLabels) > 0 {
@@ -107,12 +111,12 @@ func (d *Dataset) parts() map[string]func(w *bufio.Writer, k int, g *graph.Graph
 	return parts
 }
 
-func writeTargets(w *bufio.Writer, targets []Target, k int) {
+func writeTargets(w *bufio.Writer, targets []Target, k int, format byte) {
 	for i, t := range targets {
 		if i > 0 {
 			w.WriteString(", ")
 		}
-		w.Write(strconv.AppendFloat(w.AvailableBuffer(), t.Values[k], 'g', -1, 64))
+		w.Write(strconv.AppendFloat(w.AvailableBuffer(), t.Values[k], format, -1, 64))
 	}
 	w.WriteByte('\n')
 }

@@ -303,12 +303,12 @@ func TestReadTargets(t *testing.T) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for part, text := range map[string]string{"A": "1, 2\n2, 1\n", "graph_indicator": "1\n1\n3\n", "graph_labels": "4, 0\n5, 0\n6, 1\n", "graph_attributes": "0.1\n2\n-3e5\n"} {
+	for part, text := range map[string]string{"A": "1, 2\n2, 1\n", "graph_indicator": "1\n1\n3\n", "graph_labels": "1234567, 0\n5, 0\n6, 1\n", "graph_attributes": "0.1\n2\n-3e20\n"} {
 		write(t, filepath.Join(dir, "S_"+part+".txt"), text)
 	}
 	var reading Reading
 	got, err := readAll(t, dir, Options{Fields: []string{"attribute", "class1"}, Reading: &reading})
-	if want := []string{`1 1 1 ["0.1" "4"] 2×1 1`, `2 2 2 [] :2: the graph has no nodes`, `3 3 3 ["-300000" "6"] 1×1 0`}; err != nil || !cmp.Equal(got, want) {
+	if want := []string{`1 1 1 ["0.1" "1234567"] 2×1 1`, `2 2 2 [] :2: the graph has no nodes`, `3 3 3 ["-3e+20" "6"] 1×1 0`}; err != nil || !cmp.Equal(got, want) {
 		t.Errorf("%q, %v", got, err)
 	}
 	if want := "3 graphs, of which 1 are skipped; also read attribute, class1; no features of nodes; not used class2"; reading.String() != want {
