@@ -946,6 +946,7 @@ func TestWriteTURefuses(t *testing.T) {
 	}{
 		{func(d *Dataset) { d.Name = "../S" }, "not the name"},
 		{func(d *Dataset) { d.FeatureWidth = 4 }, "FeatureWidth is 4"},
+		{func(d *Dataset) { d.Edges = &graph.EdgeValues{Weights: true} }, "edges have weights"},
 		{func(d *Dataset) { d.Classes = 3 }, "2 ClassValues of 3"},
 		{func(d *Dataset) { d.Graphs[1].Class = 2 }, "graph 1: class 2 of 2"},
 		{func(d *Dataset) { d.Graphs[1].X.Width = 4 }, "graph 1: feature width 4"},

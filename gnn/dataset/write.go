@@ -16,7 +16,8 @@ import (
 
 // WriteTU writes the data set in TUDataset format to the new folder dir/NAME, for other
 // programs and for [Open]. Edges are listed by target, and node and class labels have
-// their original values. The folder appears when it is complete; it is an error if it
+// their original values; texts are numbers, those of [LabelColumn] and ClassValues. Weights of edges have
+// no place in the format, and are an error. The folder appears when it is complete; it is an error if it
 // exists already.
 func WriteTU(dir string, ds *Dataset) (err error) {
 	if err := CheckName(ds.Name); err != nil {
@@ -170,6 +171,9 @@ func writeInts(w *bufio.Writer, values ...int) {
 // checkLayout returns an error unless the graphs are as the set describes them, which
 // those of a set that a caller made might not be.
 func (d *Dataset) checkLayout() error {
+	if d.Edges != nil && d.Edges.Weights {
+		return fmt.Errorf("dataset: %s: edges have weights, for which TUDataset's format has no file", d.Name)
+	}
 	c := d.columns()
 	c.DegreeColumns = 0
 	if c.Width() != d.FeatureWidth {

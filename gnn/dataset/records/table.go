@@ -273,7 +273,7 @@ func (t *Table) classify(path string) error {
 		)
 	}
 	t.Set.Classes = len(classes)
-	t.Set.ClassValues = classValues(classes)
+	t.Set.ClassValues, t.Set.ClassNames = classValues(classes)
 	for i, g := range t.Set.Graphs {
 		g.Class = slices.Index(classes, texts[i])
 	}
@@ -281,20 +281,20 @@ func (t *Table) classify(path string) error {
 }
 
 // classValues returns the numbers that classes stand for, ascending. If one is no whole number, or two are the same
-// one, these are 0, 1 and so on.
-func classValues(classes []string) []int {
-	values := make([]int, len(classes))
+// one, these are 0, 1 and so on, and names are the classes.
+func classValues(classes []string) (values []int, names []string) {
+	values = make([]int, len(classes))
 	for c, text := range classes {
 		value, err := parseWhole(text)
 		if err != nil || c > 0 && value <= values[c-1] {
 			for k := range values {
 				values[k] = k
 			}
-			return values
+			return values, classes
 		}
 		values[c] = value
 	}
-	return values
+	return values, nil
 }
 
 // gaps are the texts of a missing value of any kind, in lower case: those of pandas and R.
