@@ -259,7 +259,7 @@ func node2vec(ctx context.Context, graphs []*graph.Graph, o Options) (Features, 
 	}
 	for _, bias := range []float64{o.P, o.Q} {
 		if !(bias > 0) || math.IsInf(bias, 1) {
-			return Features{}, fmt.Errorf("P and Q are %g and %g; want positive numbers", o.P, o.Q)
+			return Features{}, fmt.Errorf("the parameters P and Q are %g and %g; want positive numbers", o.P, o.Q)
 		}
 	}
 	walks, first := word2vec.Walks(graphs, word2vec.WalkConfig{
