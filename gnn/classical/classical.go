@@ -254,6 +254,14 @@ func scaleColumns(r *kernel.Sparse, m *word2vec.Model, first int) {
 // own, and takes the mean over a graph. The spaces of two graphs share nothing but their
 // random start, so little should be expected of it.
 func node2vec(ctx context.Context, graphs []*graph.Graph, o Options) (Features, error) {
+	if o.Walks < 1 || o.WalkLength < 2 {
+		return Features{}, fmt.Errorf("%d walks of %d nodes; want at least 1 of 2", o.Walks, o.WalkLength)
+	}
+	for _, bias := range []float64{o.P, o.Q} {
+		if !(bias > 0) || math.IsInf(bias, 1) {
+			return Features{}, fmt.Errorf("the parameters P and Q are %g and %g; want positive numbers", o.P, o.Q)
+		}
+	}
 	walks, first := word2vec.Walks(graphs, word2vec.WalkConfig{
 		PerNode: o.Walks,
 		Length:  o.WalkLength,

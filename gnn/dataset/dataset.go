@@ -30,6 +30,8 @@ type Dataset struct {
 	Classes int
 	// ClassValues[c] is the label that class c has in the files; ascending.
 	ClassValues []int
+	// ClassNames are the texts that ClassValues stand for, if the classes of a file are texts; else nil.
+	ClassNames []string
 	// Targets are what graphs have in addition to a class or instead of one: the columns
 	// "class1", "class2" … where there are several labels, and "attribute" or "attribute1" …
 	// for regression. A set without classes has one, 0.

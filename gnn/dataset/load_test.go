@@ -946,6 +946,7 @@ func TestWriteTURefuses(t *testing.T) {
 	}{
 		{func(d *Dataset) { d.Name = "../S" }, "not the name"},
 		{func(d *Dataset) { d.FeatureWidth = 4 }, "FeatureWidth is 4"},
+		{func(d *Dataset) { d.Edges = &graph.EdgeValues{Weights: true} }, "edges have weights"},
 		{func(d *Dataset) { d.Classes = 3 }, "2 ClassValues of 3"},
 		{func(d *Dataset) { d.Graphs[1].Class = 2 }, "graph 1: class 2 of 2"},
 		{func(d *Dataset) { d.Graphs[1].X.Width = 4 }, "graph 1: feature width 4"},
@@ -995,6 +996,7 @@ func TestTargets(t *testing.T) {
 		{graphs("", "0.1\n2\n-3e5\n7\n"), []int{0}, []int{0, 0, 0}, []Target{{"attribute", []float64{0.1, -3e5, 7}}}, []int{1}},
 		{graphs("", "1,2\n3,4\n5,6\n7,8\n9,10\n"), []int{0}, []int{0, 0, 0}, []Target{{"attribute1", []float64{1, 5, 7}}, {"attribute2", []float64{2, 6, 8}}}, []int{1, 4}},
 		{graphs("7\n-1\n2\n2\n", "0.5\n0\n1\n2\n"), []int{2, 7}, []int{1, 0, 0}, []Target{{"attribute", []float64{0.5, 1, 2}}}, []int{1}},
+		{graphs("1234567, 0\n0, 0\n-20000000, 1\n1, 1\n", ""), []int{0}, []int{0, 0, 0}, []Target{{"class1", []float64{1234567, -2e7, 1}}, {"class2", []float64{0, 1, 1}}}, []int{1}},
 		{graphs("1, 0\n0, 0\n0, 1\n1, 1\n", ""), []int{0}, []int{0, 0, 0}, []Target{{"class1", []float64{1, 0, 1}}, {"class2", []float64{0, 1, 1}}}, []int{1}},
 	} {
 		ds, err := LoadTU(t.Context(), c.files.folder(t, t.TempDir(), "S"), Options{})

@@ -16,7 +16,8 @@ import (
 
 // WriteTU writes the data set in TUDataset format to the new folder dir/NAME, for other
 // programs and for [Open]. Edges are listed by target, and node and class labels have
-// their original values. The folder appears when it is complete; it is an error if it
+// their original values; texts are numbers, those of [LabelColumn] and ClassValues. Weights of edges have
+// no place in the format, and are an error. The folder appears when it is complete; it is an error if it
 // exists already.
 func WriteTU(dir string, ds *Dataset) (err error) {
 	if err := CheckName(ds.Name); err != nil {
@@ -91,8 +92,12 @@ func (d *Dataset) parts() map[string]func(w *bufio.Writer, k int, g *graph.Graph
 		columns[part] = append(columns[part], t)
 	}
 	for part, targets := range columns {
+		format := byte('g')
+		if part == "graph_labels" {
+			format = 'f' // whole numbers, which are read without an exponent
+		}
 		parts[part] = func(w *bufio.Writer, k int, _ *graph.Graph) {
-			writeTargets(w, targets, k)
+			writeTargets(w, targets, k, format)
 		}
 	}
 	if len(d.NodeLabels) > 0 {
@@ -107,12 +112,12 @@ func (d *Dataset) parts() map[string]func(w *bufio.Writer, k int, g *graph.Graph
 	return parts
 }
 
-func writeTargets(w *bufio.Writer, targets []Target, k int) {
+func writeTargets(w *bufio.Writer, targets []Target, k int, format byte) {
 	for i, t := range targets {
 		if i > 0 {
 			w.WriteString(", ")
 		}
-		w.Write(strconv.AppendFloat(w.AvailableBuffer(), t.Values[k], 'g', -1, 64))
+		w.Write(strconv.AppendFloat(w.AvailableBuffer(), t.Values[k], format, -1, 64))
 	}
 	w.WriteByte('\n')
 }
@@ -166,6 +171,9 @@ func writeInts(w *bufio.Writer, values ...int) {
 // checkLayout returns an error unless the graphs are as the set describes them, which
 // those of a set that a caller made might not be.
 func (d *Dataset) checkLayout() error {
+	if d.Edges != nil && d.Edges.Weights {
+		return fmt.Errorf("dataset: %s: edges have weights, for which TUDataset's format has no file", d.Name)
+	}
 	c := d.columns()
 	c.DegreeColumns = 0
 	if c.Width() != d.FeatureWidth {

@@ -7,13 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-)
 
-// gaps are the texts of a missing label of any kind, in lower case: those of pandas and R.
-var gaps = []string{
-	"", "nan", "-nan", "na", "n/a", "<na>", "#na", "#n/a", "#n/a n/a", "null", "none", "1.#ind",
-	"-1.#ind", "1.#qnan", "-1.#qnan",
-}
+	"github.com/specmatch/specmatch/gnn/dataset/records"
+)
 
 // numberGaps are further texts of a missing number; a class may have such a name.
 var numberGaps = []string{"-", "--", "–", ".", "?", "n.d.", "n.d", "nd", "n.a.", "n.a", "missing"}
@@ -43,7 +39,7 @@ var (
 )
 
 // IsGap reports whether a text is that of a missing label of any kind.
-func IsGap(text string) bool { return slices.Contains(gaps, strings.ToLower(text)) }
+func IsGap(text string) bool { return records.IsGap(text) }
 
 // IsNumberGap reports whether a text is that of a missing label where labels are numbers.
 func IsNumberGap(text string) bool {

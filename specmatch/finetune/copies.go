@@ -15,10 +15,14 @@ import (
 )
 
 // findCopies groups the records of equal molecules, however their SMILES are written, or of
-// isomorphic graphs.
+// graphs that are isomorphic for the model, which may not read the labels of their edges.
 func (x *Examples) findCopies(ctx context.Context) error {
 	if x.Content == records.Graphs {
-		found, err := dataset.FindCopies(ctx, x.Set.Graphs)
+		graphs := x.Set.Graphs
+		if x.Features.Edges == nil {
+			graphs = dataset.WithoutEdgeLabels(graphs)
+		}
+		found, err := dataset.FindCopies(ctx, graphs)
 		if err != nil {
 			return err
 		}

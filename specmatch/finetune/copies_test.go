@@ -3,6 +3,8 @@ package finetune_test
 import (
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -37,6 +39,40 @@ func TestReplicates(t *testing.T) {
 		}
 		if got := strings.Join(x.Replicates(), "; "); got != c.want {
 			t.Errorf("%s: %q, want %q", c.values, got, c.want)
+		}
+	}
+}
+
+// TestGraphCopies: graphs of TUDataset's format that differ in labels of edges alone are copies, since no model reads
+// these. Of a file whose edge labels are read, they are not.
+func TestGraphCopies(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "S")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for part, text := range map[string]string{
+		"A": "1, 2\n2, 1\n3, 4\n4, 3\n", "graph_indicator": "1\n1\n2\n2\n3\n4\n4\n4\n", "graph_labels": "0\n1\n1\n0\n",
+		"edge_labels": "0\n0\n1\n1\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, "S_"+part+".txt"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines := filepath.Join(filepath.Dir(dir), "s.jsonl")
+	text := `{"nodes":2,"edges":[[0,1]],"edge_labels":[0],"class":0}
+{"nodes":2,"edges":[[0,1]],"edge_labels":[1],"class":1}
+{"nodes":1,"edges":[],"class":1}
+{"nodes":3,"edges":[],"class":0}`
+	if err := os.WriteFile(lines, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]int{dir: 1, lines: 0} {
+		x, err := finetune.Read(t.Context(), path, finetune.Task{Targets: []string{"class"}}, records.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, n := x.Overlap(dataset.Split{Train: []int{0}, Test: []int{1, 2}}); n != want {
+			t.Errorf("%s: %d of the test graphs are in the training set, want %d", path, n, want)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func Halves(ctx context.Context, dir, name, column string) (*dataset.Dataset, er
 		ds.Graphs = append(ds.Graphs, r.Graph)
 	}
 	sorted := slices.Sorted(slices.Values(values))
-	if len(sorted) == 0 || sorted[0] == sorted[len(sorted)-1] {
+	if len(sorted) == 0 || sorted[0] == sorted[len(sorted)/2] { // no number is below the median
 		return nil, fmt.Errorf("%s: the numbers of column %q do not fall into halves", path, column)
 	}
 	for z := range int32(feature.AtomTypes) {

@@ -81,7 +81,7 @@ func (r *reader) openEdges(rows *textfile.Rows) (next func() (*Record, error), e
 		fields:    fields,
 		begun:     map[string]bool{},
 	}
-	if slices.Contains(fields, l.label) {
+	if slices.Contains(fields, l.label) || r.o.skips("labels", "label") {
 		l.label = -1
 	}
 	if err := l.assignColumns(r); err != nil {
@@ -97,6 +97,7 @@ func (r *reader) openEdges(rows *textfile.Rows) (next func() (*Record, error), e
 		}
 		rec := r.record(l.Line(0))
 		rec.take(l.Rows, l.graph, fields)
+		rec.ID = strings.TrimSpace(rec.ID)
 		if l.begun[rec.ID] {
 			return nil, l.Bad(l.graph,
 				"rows of a graph must stand together, and another graph's are between")
@@ -139,12 +140,12 @@ func (l *edgeTable) assignColumns(r *reader) error {
 		case name == "target":
 			l.target = i
 		case i == l.label || slices.Contains(l.fields, i) || slices.Contains(l.attributes, i):
-		case named == nil && strings.HasPrefix(name, "attribute"):
+		case named == nil && strings.HasPrefix(name, "attribute") && !slices.Contains(r.o.Ignore, name):
 			l.attributes = append(l.attributes, i)
-		case name == "edge_label" && !slices.Contains(r.o.Ignore, name):
+		case name == "edge_label" && !r.o.skips("edge_labels", name):
 			l.edgeLabel = i
 			r.reading.EdgeLabels = name
-		case (name == "weight" || name == "edge_weight") && l.weight < 0 && !slices.Contains(r.o.Ignore, name):
+		case (name == "weight" || name == "edge_weight") && l.weight < 0 && !r.o.skips("edge_weights", name):
 			l.weight = i
 			r.reading.EdgeWeights = name
 		default:
@@ -199,7 +200,7 @@ func (l *edgeTable) advance() {
 func (l *edgeTable) next(rec *Record) *rawGraph {
 	g := &rawGraph{}
 	number := map[string]int{}
-	for l.err == nil && l.Row[l.graph] == rec.ID {
+	for l.err == nil && strings.TrimSpace(l.Row[l.graph]) == rec.ID {
 		if rec.Err == nil {
 			rec.Err = l.add(g, number)
 		}
@@ -210,23 +211,23 @@ func (l *edgeTable) next(rec *Record) *rawGraph {
 		if l.damaged != nil && rec.Err == nil {
 			rec.Err = l.damaged
 		}
-		if l.err == nil && l.Row[l.graph] == rec.ID {
+		if l.err == nil && strings.TrimSpace(l.Row[l.graph]) == rec.ID {
 			l.damaged = nil
 		}
 	}
 	return g
 }
 
-// addFields takes the fields of a row that those before have left blank. A field that they have given another
+// addFields takes the fields of a row that those before lack, being blank or NA. A field that they have given another
 // value is an error: which one is meant, nothing says.
 func (l *edgeTable) addFields(rec *Record) *dataset.SyntaxError {
 	for k, column := range l.fields {
 		value := strings.TrimSpace(l.Row[column])
 		previous := strings.TrimSpace(rec.Fields[k])
-		if value == "" || value == previous {
+		if IsGap(value) || value == previous {
 			continue
 		}
-		if previous != "" {
+		if !IsGap(previous) {
 			return l.Bad(column, fmt.Sprintf("column %s: earlier rows of this graph have %q",
 				l.Header[column], textfile.Shorten(previous)))
 		}
@@ -257,6 +258,10 @@ func (l *edgeTable) add(g *rawGraph, number map[string]int) *dataset.SyntaxError
 			maxGraphNumbers))
 	}
 	featured := l.label >= 0 || len(l.attributes) > 0
+	_, hasTarget := number[target]
+	if featured && !hasTarget && IsGap(target) {
+		target = "" // as R writes it. A node called NA would have a row of its own before its edges.
+	}
 	if target == "" {
 		if _, ok := number[source]; !ok {
 			number[source] = g.nodes

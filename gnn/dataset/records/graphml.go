@@ -44,8 +44,9 @@ type mlKey struct {
 	hasPreset bool
 	attribute int  // its place among the attributes of nodes, or -1
 	label     bool // whether it is the label of nodes
-	// Whether it is the label or the weight of edges.
+	// Whether it is the label or the weight of edges. One that all elements may have is none until an edge has it.
 	edgeLabel, edgeWeight bool
+	onEdges               bool // whether the reading says so
 }
 
 // appliesTo reports whether nodes, edges or graphs have the key.
@@ -284,11 +285,14 @@ func (m *graphML) roles() error {
 			}
 			used = used || k.label || k.attribute >= 0
 		}
-		if k.domain == "edge" {
+		if k.appliesTo("edge") {
 			if err := m.edgeRole(k); err != nil {
 				return m.bad("%v", err)
 			}
-			used = k.edgeLabel || k.edgeWeight
+		}
+		if k.domain == "edge" && (k.edgeLabel || k.edgeWeight) {
+			m.useForEdges(k)
+			used = true
 		}
 		if !used {
 			unused[k.name] = true
@@ -317,12 +321,12 @@ func (m *graphML) roles() error {
 // of the attributes are named or, if that is nil, begin with "attribute".
 func (m *graphML) nodeRole(k *mlKey, label string, named []string) error {
 	switch {
-	case named == nil && strings.HasPrefix(k.name, "attribute"):
+	case named == nil && strings.HasPrefix(k.name, "attribute") && !slices.Contains(m.o.Ignore, k.name):
 		k.attribute = len(m.reading.Attributes)
 		m.reading.Attributes = append(m.reading.Attributes, k.name)
 	case slices.Contains(named, k.name):
 		k.attribute = slices.Index(named, k.name)
-	case k.name == label:
+	case k.name == label && !m.o.skips("labels", label):
 		k.label = true
 		m.reading.Labels = label
 	default:
@@ -333,17 +337,29 @@ func (m *graphML) nodeRole(k *mlKey, label string, named []string) error {
 
 // edgeRole makes a key of edges their label or their weight, if it has that name.
 func (m *graphML) edgeRole(k *mlKey) error {
-	switch ignored := slices.Contains(m.o.Ignore, k.name); {
-	case k.name == "label" && !ignored:
+	switch {
+	case k.name == "label" && !m.o.skips("edge_labels", k.name, "edge_label"):
 		k.edgeLabel = true
-		m.reading.EdgeLabels = k.name
-	case k.name == "weight" && !ignored:
+	case k.name == "weight" && !m.o.skips("edge_weights", k.name):
 		k.edgeWeight = true
-		m.reading.EdgeWeights = k.name
 	default:
 		return m.o.refused(k.name, "edge_label", "edge_weight")
 	}
 	return nil
+}
+
+// useForEdges says in the reading that a key is the label or the weight of edges.
+func (m *graphML) useForEdges(k *mlKey) {
+	if k.onEdges {
+		return
+	}
+	k.onEdges = true
+	if k.edgeLabel {
+		m.reading.EdgeLabels = k.name
+	} else {
+		m.reading.EdgeWeights = k.name
+	}
+	m.reading.Unused = slices.DeleteFunc(m.reading.Unused, func(name string) bool { return name == k.name })
 }
 
 // mlGraph is the body of a graph of a GraphML file.
@@ -494,10 +510,14 @@ func (m *graphML) edge(g *mlGraph) error {
 			continue
 		}
 		value, ok := values[k]
+		if !ok && k.domain == "all" {
+			continue // only some elements have it; if these are some of the edges, their count is an error
+		}
 		if !ok {
 			g.bad("%s has no %q", item, k.name)
 			continue
 		}
+		m.useForEdges(k)
 		add := g.addWeight
 		if k.edgeLabel {
 			add = g.edgeLabels.add

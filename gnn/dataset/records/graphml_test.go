@@ -88,6 +88,33 @@ func TestGraphML(t *testing.T) {
 	}
 }
 
+// TestGraphMLAll: a key of all elements, as one without "for" is, is the label or the weight of edges that have it, also
+// where nodes have it as their label.
+func TestGraphMLAll(t *testing.T) {
+	text := func(key, node, first, second string) string {
+		return `<graphml><key id="k" ` + key + `/><graph edgedefault="directed"><node id="a">` + node + `</node><node id="b">` + node + `</node>
+<edge source="a" target="b">` + first + `</edge><edge source="b" target="a">` + second + `</edge></graph></graphml>`
+	}
+	const value = `<data key="k">7</data>`
+	for _, c := range []struct{ text, want string }{
+		{text(`attr.name="weight"`, "", value, value), "1 graphs; no features of nodes; weights of edges weight"},
+		{text(`for="all" attr.name="weight"`, "", value, value), "1 graphs; no features of nodes; weights of edges weight"},
+		{text(`attr.name="weight"`, value, "", ""), "1 graphs; no features of nodes; not used weight"},
+		{text(`attr.name="label"`, value, value, value), "1 graphs; labels of nodes label; labels of edges label"},
+		{text(`attr.name="label"`, value, "", ""), "1 graphs; labels of nodes label"},
+	} {
+		table := readText(t, "g.graphml", c.text, Options{})
+		if r := table.Reading.String(); r != c.want || (table.Set.Edges != nil) != strings.Contains(r, "of edges") {
+			t.Errorf("%s\n%s, %+v; want %s", c.text, r, table.Set.Edges, c.want)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "g.graphml")
+	write(t, path, text(`attr.name="weight"`, "", value, ""))
+	if _, err := ReadAll(t.Context(), path, Options{}); err == nil || !strings.Contains(err.Error(), "1 weights for 2 edges") {
+		t.Errorf("one weight: %v", err)
+	}
+}
+
 // TestGraphMLErrors: a graph that cannot be used is a record with the reason, and what is wrong with the
 // file ends the reading at its line.
 func TestGraphMLErrors(t *testing.T) {

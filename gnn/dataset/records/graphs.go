@@ -122,16 +122,22 @@ func (g *rawGraph) build(w *worker, rec *Record) (*graph.Graph, error) {
 	return built, err
 }
 
-// dropped returns how many self-loops and how many repeated edges the graph that was built lacks.
+// dropped returns how many distinct self-loops the graph that was built lacks, and how many repeated edges, loops
+// among them.
 func (g *rawGraph) dropped(built *graph.Graph) (loops, repeats int) {
+	looped := map[int]bool{}
+	proper := 0
 	for _, e := range g.edges {
 		if e[0] == e[1] {
-			loops++
+			looped[e[0]] = true
+		} else {
+			proper++
 		}
 	}
-	proper := len(g.edges) - loops
+	loops = len(looped)
+	repeats = len(g.edges) - proper - loops
 	if !g.directed && built.Entries() == 2*proper || g.directed && built.Entries() == proper {
-		return loops, 0
+		return loops, repeats
 	}
 	distinct := make(map[[2]int]bool, proper) // an undirected edge may be listed in both directions
 	for _, e := range g.edges {
@@ -139,7 +145,7 @@ func (g *rawGraph) dropped(built *graph.Graph) (loops, repeats int) {
 			distinct[e] = true
 		}
 	}
-	return loops, proper - len(distinct)
+	return loops, repeats + proper - len(distinct)
 }
 
 // with returns the graph with features of these columns.

@@ -52,13 +52,13 @@ func (text jsonLine) build(w *worker, rec *Record) (*graph.Graph, error) {
 	case isNodeLink(object):
 		unused, err = w.o.nodeLink(object)
 	case isEdgeIndex(object):
-		err = fromEdgeIndex(object)
+		err = w.o.fromEdgeIndex(object)
 	}
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []string{"edge_labels", "edge_weights"} {
-		if slices.Contains(w.o.Ignore, name) && object[name] != nil {
+	for _, name := range []string{"labels", "attributes", "edge_labels", "edge_weights"} {
+		if object[name] != nil && w.o.skips(name, name) {
 			delete(object, name)
 			unused = append(unused, name)
 		}
@@ -171,7 +171,7 @@ func decodeGraph(object map[string]json.RawMessage) (*rawGraph, error) {
 // fromEdgeIndex replaces the keys of a graph in the layout of Hugging Face's data sets by the parts of
 // this format. These keys are edge_index, two lists of nodes; num_nodes; and node_feat, a list of numbers
 // for each node.
-func fromEdgeIndex(object map[string]json.RawMessage) error {
+func (o *Options) fromEdgeIndex(object map[string]json.RawMessage) error {
 	var index [][]int
 	err := json.Unmarshal(object["edge_index"], &index)
 	if err != nil || len(index) != 2 || len(index[0]) != len(index[1]) ||
@@ -185,10 +185,15 @@ func fromEdgeIndex(object map[string]json.RawMessage) error {
 	object["edges"], _ = json.Marshal(edges)
 	delete(object, "edge_index")
 	for theirs, ours := range map[string]string{"num_nodes": "nodes", "node_feat": "attributes"} {
-		if value, ok := object[theirs]; ok {
-			object[ours] = value
-			delete(object, theirs)
+		value, ok := object[theirs]
+		if !ok || slices.Contains(o.Ignore, theirs) {
+			continue
 		}
+		if object[ours] != nil {
+			return fmt.Errorf("has %q and %q: -ignore %[2]s drops the second", ours, theirs)
+		}
+		object[ours] = value
+		delete(object, theirs)
 	}
 	return nil
 }
@@ -226,8 +231,8 @@ func keys(text string) (n int) {
 func field(object map[string]json.RawMessage, name string, listed bool) (string, error) {
 	raw := object[name]
 	var text string
-	var list []json.RawMessage
 	for range 2 { // PyTorch Geometric lists a graph's y, and Hugging Face does so twice
+		var list []json.RawMessage // raw may be in the last one, whose memory would be reused
 		if listed && json.Unmarshal(raw, &list) == nil && len(list) == 1 {
 			raw = list[0]
 		}

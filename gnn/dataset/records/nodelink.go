@@ -38,7 +38,7 @@ func (o *Options) nodeLink(object map[string]json.RawMessage) (unused []string, 
 		return nil, errors.New(`has "links" and "edges"`)
 	}
 	unread := map[string]bool{}
-	number, features, err := linkNodes(nodes, unread)
+	number, features, err := o.linkNodes(nodes, unread)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func checkAll(features map[string][]json.RawMessage, n int, items string) error 
 
 // linkNodes numbers the nodes by their id, and returns their labels and attributes by key. It notes other
 // keys in unread.
-func linkNodes(nodes []map[string]json.RawMessage, unread map[string]bool) (
+func (o *Options) linkNodes(nodes []map[string]json.RawMessage, unread map[string]bool) (
 	number map[string]int, features map[string][]json.RawMessage, err error,
 ) {
 	number = map[string]int{}
@@ -104,9 +104,9 @@ func linkNodes(nodes []map[string]json.RawMessage, unread map[string]bool) (
 		}
 		number[id] = i
 		for key, value := range node {
-			switch key {
-			case "id":
-			case "label", "attributes":
+			switch {
+			case key == "id":
+			case key == "label" && !o.skips("labels", key), key == "attributes" && !o.skips(key, key):
 				features[key] = append(features[key], value)
 			default:
 				unread[key] = true
@@ -134,7 +134,8 @@ func (o *Options) linkEdges(
 		for _, key := range slices.Sorted(maps.Keys(edge)) {
 			switch {
 			case key == "source" || key == "target" || key == "key":
-			case (key == "label" || key == "weight") && !slices.Contains(o.Ignore, key):
+			case key == "label" && !o.skips("edge_labels", key),
+				key == "weight" && !o.skips("edge_weights", key):
 				features[key] = append(features[key], edge[key])
 			default:
 				if err := o.refused(key, "edge_label", "edge_weight"); err != nil {

@@ -25,7 +25,7 @@ type Reading struct {
 	Directed int
 	// Unused are the columns and keys that are not used, sorted.
 	Unused []string
-	// SelfLoops and Repeats are how many edges are dropped: those that join a node to itself,
+	// SelfLoops and Repeats are how many edges are dropped: the distinct ones that join a node to itself,
 	// and those that are listed again.
 	SelfLoops, Repeats int
 	// Records is the number of records without those that are skipped, and Rejected how many
@@ -199,6 +199,24 @@ var meant = map[string]string{
 	"edges":           "edges",
 	"nodes":           "nodes",
 	"directed":        "directed",
+}
+
+// skips reports whether Ignore has one of the names of a part of the graph. It cannot skip what the model wants:
+// predict ignores the names of targets, and nodes or edges may have a label of the same name.
+func (o *Options) skips(part string, names ...string) bool {
+	if !slices.ContainsFunc(names, func(name string) bool { return slices.Contains(o.Ignore, name) }) {
+		return false
+	}
+	switch c := o.Columns; {
+	case c == nil:
+	case part == "labels":
+		return len(c.Labels) == 0
+	case part == "edge_labels":
+		return c.Edges == nil || c.Edges.Labels == nil
+	case part == "edge_weights":
+		return c.Edges == nil || !c.Edges.Weights
+	}
+	return true
 }
 
 // refused returns an error for the name of an unused column or key that was probably meant to be

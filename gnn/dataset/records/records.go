@@ -8,9 +8,10 @@
 //   - .csv with the columns graph, source and target: one undirected edge a row. Nodes have
 //     any names. A row without a target describes a node, before its edges: its label in the
 //     column label, and its attributes in the columns that Options.Attributes names or whose
-//     names begin with "attribute". Other rows may have a label or a number of the edge, in
+//     names begin with "attribute". Where there are such columns, NA is no target, unless a node
+//     of this name has been described. Other rows may have a label or a number of the edge, in
 //     the column edge_label or weight. The rows of a graph stand together. A field may stand
-//     in any of them, with one value.
+//     in any of them, with one value, next to blank ones and those such as NA.
 //   - .smi or .txt: one SMILES a line; a blank and a name may follow.
 //   - .sdf, .sd or .mol: molfiles, V2000 or V3000. Each may have properties and ends with a
 //     line $$$$. The ID and the fields are properties; "_Name" is the title line.
@@ -138,7 +139,8 @@ type Options struct {
 	// is Columns.Names or, without it, the columns whose names begin with "attribute".
 	Attributes []string
 	// Ignore names columns and keys that are skipped although their names suggest a part of a
-	// graph, such as weight.
+	// graph, such as weight. Labels that Columns have are read all the same. That of edges
+	// alone is edge_label in GraphML, and edge_labels in JSON.
 	Ignore []string
 	// Reading, if set, receives what is used of the file.
 	Reading *Reading

@@ -156,8 +156,11 @@ func TestRead(t *testing.T) {
 		"keys in use": {"g.jsonl", `{"edges":[],"nodes":1,"label":[1],"x":"a","weight":2}
 {"edges":[],"nodes":1,"label":[1,2],"x":"b"}
 {"edges":[],"nodes":1}
+{"edges":[],"nodes":1,"label":[[1]],"x":"d"}
+{"edges":[],"nodes":1,"label":[[1,0]],"x":"e"}
 `, Options{ID: "x", Fields: []string{"label"}, Ignore: []string{"weight"}}, []string{
 			`1 1 a ["1"] 1×1 0`, `2 2 b [] :2: "label": want a number or a text`, `3 3 3 [] :3: there is no "x", which is to name`,
+			`4 4 d ["1"] 1×1 0`, `5 5 e [] :5: "label": want a number or a text`,
 		}},
 		"edges": {"e.csv", "graph,source,target,y\np,a,b,1\np,b,c,1\nq,x,,0\nq,x,y,0\n", Options{Fields: []string{"y"}},
 			[]string{`1 2 p ["1"] 3×1 2`, `2 4 q ["0"] 2×1 1`}},
@@ -165,6 +168,13 @@ func TestRead(t *testing.T) {
 			Options{Fields: []string{"y"}},
 			[]string{`1 2 p ["1"] 3×1 3`, `2 5 q ["0"] 3×1 2`, `3 7 r ["2"] :8: "3": column y: earlier rows of this graph have "2"`,
 				`4 9 s [""] 2×1 1`}},
+		"gaps in fields": {"e.csv", "graph,source,target,y\np,a,b,NA\np,b,c,1\np,c,a,nan\nq,x,y,0\nq,y,z,None\nr,x,y,null\nr,y,z,NA\n",
+			Options{Fields: []string{"y"}}, []string{`1 2 p ["1"] 3×1 3`, `2 5 q ["0"] 3×1 2`, `3 7 r ["null"] 3×1 2`}},
+		"gaps as targets": {"e.csv", "graph,source,target,label\np,a,NA,6\np,b,NA,8\np,a,b,NA\nq,NA,,6\nq,a,NA,7\nr,a,NA,6\nr,NA,NA,6\nr,a,NA,NA\nr,a,null,6\n",
+			Options{}, []string{`1 2 p [] 2×3 1`, `2 5 q [] :6: "a": a node without a row of its own`, `3 7 r [] :10: "a": a node that was listed before`}},
+		"gaps as nodes": {"e.csv", "graph,source,target\np,a,NA\np,NA,b\n", Options{}, []string{`1 2 p [] 3×1 2`}},
+		"blanks around a graph": {"e.csv", "graph,source,target,y\na,1,2,1\na ,2,3,1\n a,3,1,1\n b,1,2,0\n", Options{Fields: []string{"y"}},
+			[]string{`1 2 a ["1"] 3×1 3`, `2 5 b ["0"] 2×1 1`}},
 		"edges and nodes": {"e.csv", "graph,source,target,label,x\np,a,,6,0.5\np,b,,8,1\np,a,b,,\nq,a,,6,1\nq,a,c,,\nr,a,,6,1\nr,a,,6,1\ns,a,,6.5,1\nt,a,,6,u\nu,,,6,1\n", Options{Attributes: []string{"x"}},
 			[]string{
 				`1 2 p [] 2×4 1`, `2 5 q [] :6: "c": a node without a row of its own`, `3 7 r [] :8: "a": a node that was listed before`,
@@ -293,12 +303,12 @@ func TestReadTargets(t *testing.T) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for part, text := range map[string]string{"A": "1, 2\n2, 1\n", "graph_indicator": "1\n1\n3\n", "graph_labels": "4, 0\n5, 0\n6, 1\n", "graph_attributes": "0.1\n2\n-3e5\n"} {
+	for part, text := range map[string]string{"A": "1, 2\n2, 1\n", "graph_indicator": "1\n1\n3\n", "graph_labels": "1234567, 0\n5, 0\n6, 1\n", "graph_attributes": "0.1\n2\n-3e20\n"} {
 		write(t, filepath.Join(dir, "S_"+part+".txt"), text)
 	}
 	var reading Reading
 	got, err := readAll(t, dir, Options{Fields: []string{"attribute", "class1"}, Reading: &reading})
-	if want := []string{`1 1 1 ["0.1" "4"] 2×1 1`, `2 2 2 [] :2: the graph has no nodes`, `3 3 3 ["-300000" "6"] 1×1 0`}; err != nil || !cmp.Equal(got, want) {
+	if want := []string{`1 1 1 ["0.1" "1234567"] 2×1 1`, `2 2 2 [] :2: the graph has no nodes`, `3 3 3 ["-3e+20" "6"] 1×1 0`}; err != nil || !cmp.Equal(got, want) {
 		t.Errorf("%q, %v", got, err)
 	}
 	if want := "3 graphs, of which 1 are skipped; also read attribute, class1; no features of nodes; not used class2"; reading.String() != want {

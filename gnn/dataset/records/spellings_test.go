@@ -56,7 +56,8 @@ func TestDroppedEdges(t *testing.T) {
 		`{"nodes":3,"edges":[[0,1],[1,2],[0,0]]}`:                                  "1 graphs; no features of nodes; 1 self-loops dropped",
 		`{"nodes":3,"edges":[[0,1],[1,0],[1,2],[2,1]]}`:                            "1 graphs; no features of nodes",
 		`{"nodes":3,"edges":[[0,1],[1,0],[1,2]]}`:                                  "1 graphs; no features of nodes",
-		`{"nodes":3,"edges":[[0,1],[0,1],[1,0],[2,2],[2,2]]}` + "\n" + `{"a":1}`:   "2 graphs, of which 1 are skipped; no features of nodes; 2 self-loops and 1 repeated edges dropped",
+		`{"nodes":3,"edges":[[0,1],[0,1],[1,0],[2,2],[2,2]]}` + "\n" + `{"a":1}`:   "2 graphs, of which 1 are skipped; no features of nodes; 1 self-loops and 2 repeated edges dropped",
+		`{"nodes":2,"edges":[[0,1],[0,0],[0,0],[1,1]]}`:                            "1 graphs; no features of nodes; 2 self-loops and 1 repeated edges dropped",
 		`{"nodes":3,"edges":[[0,1],[1,0],[0,1]],"directed":true}`:                  "1 graphs; no features of nodes; 1 repeated edges dropped",
 		`{"nodes":3,"edges":[[0,1]]}` + "\n" + `{"nodes":2,"edges":[[1,1],[0,1]]}`: "2 graphs; no features of nodes; 1 self-loops dropped",
 	} {
@@ -183,14 +184,76 @@ func TestHuggingFace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "g.jsonl")
 	for bad, want := range map[string]string{
 		text: `"edge_attr": features of edges are not read`,
-		`{"edge_index":[[0,1],[1]],"num_nodes":3}`:    `"edge_index": want two lists of nodes of the same length`,
-		`{"edge_index":[[null],[1]],"num_nodes":3}`:   `"edge_index": want two lists`,
-		`{"edge_index":[[0],[3]],"num_nodes":3}`:      "node 3 is outside 0..2",
-		`{"edge_index":[[0],[1]],"num_nodes":"many"}`: `"nodes": want the number of nodes`,
+		`{"edge_index":[[0,1],[1]],"num_nodes":3}`:                                            `"edge_index": want two lists of nodes of the same length`,
+		`{"edge_index":[[null],[1]],"num_nodes":3}`:                                           `"edge_index": want two lists`,
+		`{"edge_index":[[0],[3]],"num_nodes":3}`:                                              "node 3 is outside 0..2",
+		`{"edge_index":[[0],[1]],"num_nodes":"many"}`:                                         `"nodes": want the number of nodes`,
+		`{"edge_index":[[0],[1]],"num_nodes":2,"attributes":[[1],[2]],"node_feat":[[3],[4]]}`: `has "attributes" and "node_feat"`,
 	} {
 		write(t, path, bad)
 		if _, err := ReadAll(t.Context(), path, Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %s", bad, err, want)
+		}
+	}
+}
+
+// TestIgnoredNodes: labels and attributes of nodes are skipped where they are ignored, in each format, unless a model
+// wants them.
+func TestIgnoredNodes(t *testing.T) {
+	for name, text := range map[string]string{
+		"g.jsonl":   `{"edges":[[0,1]],"nodes":2,"labels":[1,2],"attributes":[[3],[4]]}`,
+		"h.jsonl":   `{"edge_index":[[0],[1]],"num_nodes":2,"labels":[1,2],"node_feat":[[3],[4]]}`,
+		"n.jsonl":   `{"nodes":[{"id":0,"label":1,"attributes":[3]},{"id":1,"label":2,"attributes":[4]}],"links":[{"source":0,"target":1}]}`,
+		"e.csv":     "graph,source,target,label,attribute_x\ng,a,,1,3\ng,b,,2,4\ng,a,b,,\n",
+		"g.graphml": `<graphml><key id="l" for="node" attr.name="label"/><key id="x" for="node" attr.name="attribute_x"/><graph><node id="a"><data key="l">1</data><data key="x">3</data></node><node id="b"><data key="l">2</data><data key="x">4</data></node><edge source="a" target="b"/></graph></graphml>`,
+	} {
+		whole := readText(t, name, text, Options{})
+		if whole.Set.FeatureWidth != 3 {
+			t.Errorf("%s: %d features", name, whole.Set.FeatureWidth)
+		}
+		for _, c := range []struct {
+			ignore []string
+			width  int
+		}{
+			{[]string{"label", "labels"}, 1},
+			{[]string{"attribute_x", "attributes"}, 2},
+			{[]string{"label", "labels", "attribute_x", "attributes"}, 1},
+		} {
+			table := readText(t, name, text, Options{Ignore: c.ignore})
+			if r := table.Reading.String(); table.Set.FeatureWidth != c.width || strings.Contains(r, "of nodes "+c.ignore[0]) {
+				t.Errorf("%s without %v: %d features; %s", name, c.ignore, table.Set.FeatureWidth, r)
+			}
+		}
+		// Targets are ignored by predict, and may have the name of the labels.
+		columns, err := whole.Set.Columns()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := readText(t, name, text, Options{Columns: &columns, Ignore: []string{"label", "labels"}})
+		if !cmp.Equal(again.Set.Graphs, whole.Set.Graphs) {
+			t.Errorf("%s: other graphs by the columns of the set", name)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "g.jsonl")
+	write(t, path, `{"edges":[[0,1]],"labels":[1,2]}`)
+	if _, err := ReadAll(t.Context(), path, Options{Ignore: []string{"labels"}}); err == nil || !strings.Contains(err.Error(), "nothing says how many nodes") {
+		t.Errorf("labels alone: %v", err)
+	}
+	both := readText(t, "g.jsonl", `{"edge_index":[[0],[1]],"num_nodes":2,"attributes":[[1],[2]],"node_feat":[[3,3],[4,4]]}`, Options{Ignore: []string{"node_feat"}})
+	if both.Set.FeatureWidth != 1 {
+		t.Errorf("node_feat is ignored: %d features", both.Set.FeatureWidth)
+	}
+}
+
+// TestIgnoredEdges: edge_label is the label of edges alone, where nodes have one, too.
+func TestIgnoredEdges(t *testing.T) {
+	for name, text := range map[string]string{
+		"g.graphml": `<graphml><key id="l" for="node" attr.name="label"/><key id="e" for="edge" attr.name="label"/><graph><node id="a"><data key="l">1</data></node><node id="b"><data key="l">2</data></node><edge source="a" target="b"><data key="e">5</data></edge></graph></graphml>`,
+		"n.jsonl":   `{"nodes":[{"id":0,"label":1},{"id":1,"label":2}],"links":[{"source":0,"target":1,"label":5}]}`,
+	} {
+		set := readText(t, name, text, Options{Ignore: []string{"edge_label", "edge_labels"}}).Set
+		if set.FeatureWidth != 2 || set.Edges != nil {
+			t.Errorf("%s: %d features, edges %+v", name, set.FeatureWidth, set.Edges)
 		}
 	}
 }

@@ -273,7 +273,7 @@ func (t *Table) classify(path string) error {
 		)
 	}
 	t.Set.Classes = len(classes)
-	t.Set.ClassValues = classValues(classes)
+	t.Set.ClassValues, t.Set.ClassNames = classValues(classes)
 	for i, g := range t.Set.Graphs {
 		g.Class = slices.Index(classes, texts[i])
 	}
@@ -281,21 +281,30 @@ func (t *Table) classify(path string) error {
 }
 
 // classValues returns the numbers that classes stand for, ascending. If one is no whole number, or two are the same
-// one, these are 0, 1 and so on.
-func classValues(classes []string) []int {
-	values := make([]int, len(classes))
+// one, these are 0, 1 and so on, and names are the classes.
+func classValues(classes []string) (values []int, names []string) {
+	values = make([]int, len(classes))
 	for c, text := range classes {
 		value, err := parseWhole(text)
 		if err != nil || c > 0 && value <= values[c-1] {
 			for k := range values {
 				values[k] = k
 			}
-			return values
+			return values, classes
 		}
 		values[c] = value
 	}
-	return values
+	return values, nil
 }
+
+// gaps are the texts of a missing value of any kind, in lower case: those of pandas and R.
+var gaps = []string{
+	"", "nan", "-nan", "na", "n/a", "<na>", "#na", "#n/a", "#n/a n/a", "null", "none", "1.#ind",
+	"-1.#ind", "1.#qnan", "-1.#qnan",
+}
+
+// IsGap reports whether a text, without blanks around it, is that of a missing value of any kind.
+func IsGap(text string) bool { return slices.Contains(gaps, strings.ToLower(text)) }
 
 // Classes returns the distinct texts that are not empty: numbers in the order of their values, and then
 // other texts.

@@ -19,7 +19,7 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// TestClassValues: classes keep the whole numbers that they are. Others have numbers of their own.
+// TestClassValues: classes keep the whole numbers that they are. Others have numbers of their own, and names.
 func TestClassValues(t *testing.T) {
 	for texts, want := range map[string][]int{
 		"-1,2":     {-1, 2},
@@ -38,7 +38,11 @@ func TestClassValues(t *testing.T) {
 		write(t, filepath.Join(dir, "x.jsonl"), lines)
 		got, err := Open(t.Context(), dir, "x.jsonl", dataset.Options{})
 		if err != nil || !slices.Equal(got.ClassValues, want) {
-			t.Errorf("%s: %+v, %v, want %v", texts, got, err, want)
+			t.Fatalf("%s: %+v, %v, want %v", texts, got, err, want)
+		}
+		named := strings.Join(got.ClassNames, ",") == texts
+		if renumbered := want[0] == 0; named != renumbered || !named && got.ClassNames != nil {
+			t.Errorf("%s: names %q", texts, got.ClassNames)
 		}
 	}
 }

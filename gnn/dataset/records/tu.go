@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,10 +71,18 @@ func tuFields(set *dataset.Dataset) map[string]func(index int) string {
 	}
 	for _, t := range set.Targets {
 		values[t.Name] = func(index int) string {
-			return strconv.FormatFloat(t.Values[index], 'g', -1, 64)
+			return formatTarget(t.Values[index])
 		}
 	}
 	return values
+}
+
+// formatTarget writes a whole number without an exponent, as it stands in the file: it may be the name of a class.
+func formatTarget(v float64) string {
+	if v == math.Trunc(v) && math.Abs(v) < 1e15 {
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
 // describeTU says in the reading what is used of the set.

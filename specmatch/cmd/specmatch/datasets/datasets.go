@@ -74,7 +74,8 @@ var Commands = cli.Commands{
 			"", "-data DIR -dataset MUTAG -out OTHER", "-data DIR -dataset lipo -column lipo -out OTHER",
 		},
 		Synopsis: "Writes data sets in TUDataset format, one folder each, as they are after loading:\n" +
-			"edges sorted, without self-loops and repeated edges. With -column, the sets are\n" +
+			"edges sorted, without self-loops and repeated edges. Texts become numbers, which are\n" +
+			"listed; weights of edges are refused. With -column, the sets are\n" +
 			"tables of molecules, DIR/name.csv[.gz]: the two classes are below the median of\n" +
 			"that column and from it on, and node labels are the elements.",
 	},
@@ -422,7 +423,7 @@ func stats(ctx context.Context, c *call) error {
 		"node labels: number of distinct labels (width of their one-hot encoding)",
 		"copies: graphs that repeat an earlier one: equal edges and node labels in some order of the nodes; " +
 			"next to it, " +
-			"those with equal edge labels, too",
+			"those with equal labels or weights of edges, too",
 		"contradictory: groups of copies, whatever their edge labels, with several classes",
 		fmt.Sprintf("twins: test graphs with a copy in the training part; stratified %d-fold cross-validation, "+
 			"mean over seeds 0 to %d", folds, seeds-1),
@@ -468,7 +469,8 @@ func stats(ctx context.Context, c *call) error {
 	return errors.Join(write(c.stdout, t, molecules), err)
 }
 
-// findCopies finds graphs with equal edges and node labels, and among them those with equal edge labels.
+// findCopies finds graphs with equal edges and node labels, and among them those with equal labels
+// or weights of edges.
 func findCopies(ctx context.Context, ds *dataset.Dataset) (copies, exact *dataset.Copies, err error) {
 	columns, err := ds.Columns()
 	if err != nil {
@@ -481,7 +483,7 @@ func findCopies(ctx context.Context, ds *dataset.Dataset) (copies, exact *datase
 		return nil, nil, err
 	}
 	copies, err = dataset.FindCopies(ctx, dataset.WithoutEdgeLabels(labelled.Graphs))
-	if err != nil || len(ds.EdgeLabels) == 0 {
+	if err != nil || len(ds.EdgeLabels) == 0 && ds.Edges == nil {
 		return copies, copies, err
 	}
 	exact, err = dataset.FindCopies(ctx, labelled.Graphs)
@@ -534,7 +536,8 @@ func export(ctx context.Context, c *call) error {
 	if err := os.MkdirAll(c.out, 0o777); err != nil {
 		return err
 	}
-	return c.each(ctx, "export", func(name string) error {
+	var texts []string
+	err := c.each(ctx, "export", func(name string) error {
 		var ds *dataset.Dataset
 		var err error
 		switch {
@@ -552,9 +555,35 @@ func export(ctx context.Context, c *call) error {
 		if err := dataset.WriteTU(c.out, ds); err != nil {
 			return err
 		}
+		texts = append(texts, numberedTexts(ds)...)
 		_, err = fmt.Fprintln(c.stdout, filepath.Join(c.out, ds.Name))
 		return err
 	})
+	for _, line := range texts {
+		fmt.Fprintln(c.stderr, line)
+	}
+	return err
+}
+
+// numberedTexts says which number stands for which text in the files of an exported set.
+func numberedTexts(ds *dataset.Dataset) (lines []string) {
+	add := func(part string, texts []string) {
+		var pairs []string
+		for number, text := range texts {
+			pairs = append(pairs, fmt.Sprintf("%d is %q", number, text))
+		}
+		if pairs != nil {
+			lines = append(lines, fmt.Sprintf("%s_%s.txt: %s", ds.Name, part, strings.Join(pairs, ", ")))
+		}
+	}
+	add("graph_labels", ds.ClassNames)
+	for _, c := range ds.NodeLabels {
+		add("node_labels", c.Names)
+	}
+	for _, c := range ds.EdgeLabels {
+		add("edge_labels", c.Names)
+	}
+	return lines
 }
 
 // isTable reports whether a set is from MoleculeNet, whose sets are tables.

@@ -341,6 +341,40 @@ func TestExport(t *testing.T) {
 	}
 }
 
+// TestEdgesOfFiles: a file of graphs with weights of edges cannot be exported, which is said, and stats counts graphs
+// that differ in them as others. Texts are exported as numbers, which are said.
+func TestEdgesOfFiles(t *testing.T) {
+	dir, out := t.TempDir(), t.TempDir()
+	for name, values := range map[string][2]string{
+		"w.jsonl": {`"edge_weights":[0.5]`, `"edge_weights":[2]`},
+		"l.jsonl": {`"edge_labels":["single"]`, `"edge_labels":["double"]`},
+	} {
+		text := ""
+		for _, class := range []string{"toxic", "safe"} {
+			for _, value := range values {
+				text += `{"edges":[[0,1]],"labels":["O","C"],"y":"` + class + `",` + value + "}\n"
+			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		table, stderr, err := invoke(t, "stats", "-data", dir, "-dataset", name)
+		if err != nil {
+			t.Fatal(err, stderr)
+		}
+		want(t, strings.Join(line(t, table, name), " "), " 0 0 3 2 1 -")
+	}
+	if _, stderr, err := invoke(t, "export", "-data", dir, "-dataset", "w.jsonl", "-out", out); err == nil || !strings.Contains(stderr, "edges have weights") {
+		t.Errorf("weights: %v, %s", err, stderr)
+	}
+	stdout, stderr, err := invoke(t, "export", "-data", dir, "-dataset", "l.jsonl", "-out", out)
+	if err != nil || stdout != filepath.Join(out, "l.jsonl")+"\n" {
+		t.Errorf("labels: %v, %q", err, stdout)
+	}
+	want(t, stderr, `l.jsonl_graph_labels.txt: 0 is "safe", 1 is "toxic"`+"\n", `l.jsonl_node_labels.txt: 0 is "C", 1 is "O"`+"\n",
+		`l.jsonl_edge_labels.txt: 0 is "double", 1 is "single"`+"\n")
+}
+
 func TestFetch(t *testing.T) {
 	body := toy(t, "TOY")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

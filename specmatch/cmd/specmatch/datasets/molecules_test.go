@@ -16,7 +16,7 @@ import (
 // out.
 func TestHalves(t *testing.T) {
 	in, out := t.TempDir(), t.TempDir()
-	text := "smiles,logd\nCCO,1.5\nnonsense,9\nCN,-2\nCC,\nCCl,3\nC=O,0.5\n"
+	text := "smiles,logd,act\nCCO,1.5,0\nnonsense,9,1\nCN,-2,0\nCC,,\nCCl,3,0\nC=O,0.5,1\n"
 	if err := os.WriteFile(filepath.Join(in, "few.csv"), []byte(text), 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -42,8 +42,12 @@ func TestHalves(t *testing.T) {
 	if d := cmp.Diff([][]int32{{0, 0, 2}, {0, 1}, {0, 3}, {0, 2}}, nodes); d != "" || ds.FeatureWidth != 4 {
 		t.Error(d)
 	}
-	if stderr, err := export("few", "smiles"); err == nil || !strings.Contains(stderr, `the numbers of column "smiles" do not fall into halves`) {
-		t.Errorf("a column of no numbers: %v, %s", err, stderr)
+	// One has no numbers, and one none below its median.
+	for _, column := range []string{"smiles", "act"} {
+		stderr, err := export("few", column)
+		if err == nil || !strings.Contains(stderr, `the numbers of column "`+column+`" do not fall into halves`) {
+			t.Errorf("column %s: %v, %s", column, err, stderr)
+		}
 	}
 	if stderr, err := export("none", "logd"); err == nil || !strings.Contains(stderr, "none.csv") {
 		t.Errorf("a table that is not there: %v, %s", err, stderr)
