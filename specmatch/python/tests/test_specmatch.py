@@ -391,6 +391,20 @@ def test_rdkit():
     written = [chem.MolToSmiles(m) for m in molecules]
     assert (Embedder().transform(molecules) == Embedder().transform(written)).all()
     assert specmatch.valid([molecules[0], "C1CC", None]).tolist() == [True, False, False]
+    # Explanations are in the order of the atoms, whatever that of the SMILES is.
+    r = Regressor(epochs=1, **TINY).fit(SMILES, CARBONS)
+
+    def explained(molecule, *order):
+        return (r.explain([None, molecule])[1][list(order)] == r.explain([chem.MolToSmiles(molecule)])[0]).all()
+
+    r.set_params(handle_invalid="nan")
+    assert explained(chem.MolFromSmiles("OCCC"), 3, 2, 1, 0) and explained(chem.MolFromSmiles("[Na+].CC[O-]"), 1, 2, 3, 0)
+    with_hydrogens = chem.AddHs(chem.MolFromSmiles("OC[2H]"))  # a deuterium stays an atom
+    assert explained(with_hydrogens, 0, 1, 2) and (r.explain([with_hydrogens])[0][3:] == 0).all()
+    r.set_params(largest_fragment=True)
+    assert explained(chem.MolFromSmiles("[Na+].OCC"), 3, 2, 1) and r.explain([chem.MolFromSmiles("[Na+].OCC")])[0][0] == 0
+    with pytest.raises(ValueError, match="record 0: which 2 of 4 atoms are explained is not known"):
+        r.explain([chem.MolFromSmiles("CO.CC")])
 
 
 def test_help():

@@ -323,8 +323,9 @@ class Predictor(parameters.Predictor, Base):
         Returns
         -------
         list of numpy.ndarray of float64
-            For each record the contributions [nodes×outputs], of atoms in the order of the SMILES, and of outputs in
-            the order of the targets or of classes_; None for one that cannot be read.
+            For each record the contributions [nodes×outputs], of atoms in the order of the SMILES or of RDKit's
+            molecule, and of outputs in the order of the targets or of classes_; None for one that cannot be read.
+            Hydrogens of RDKit's molecule are counted at their neighbours, and have rows of 0.
         """
         data = list(records.listed(X))
         explained: list[NDArray[np.float64] | None] = [None] * len(data)
@@ -338,7 +339,8 @@ class Predictor(parameters.Predictor, Base):
         for line in text.splitlines():
             keys = json.loads(line)
             nodes = keys["nodes"]  # whose names are sorted as texts: y10 is before y2
-            explained[int(keys["id"])] = np.array([nodes[name] for name in names], np.float64).T
+            i, rows = int(keys["id"]), np.array([nodes[name] for name in names], np.float64).T
+            explained[i] = records.by_atom(i, data[i], rows) if hasattr(data[i], "GetNumAtoms") else rows
         return explained
 
     @abstractmethod

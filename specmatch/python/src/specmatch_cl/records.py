@@ -8,6 +8,7 @@ from itertools import chain, islice
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 CHUNK = 1024  # records in a piece of text
 FIRST = {"csv": 2, "jsonl": 1}  # the line of the first record, by format
@@ -60,6 +61,24 @@ def smiles(i: int, record: Any) -> str:
     if not isinstance(record, str):
         raise TypeError(f"record {i} is of type {type(record).__name__}, where the first one is a text")
     return record.replace("\r", "↵").replace("\n", "↵")
+
+def by_atom(i: int, molecule: Any, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rows in the order of the SMILES that the program got, put into that of the atoms of RDKit's molecule.
+
+    The program drops hydrogens, and with largest_fragment other parts of a salt: their rows are 0.
+    """
+    chem: Any = import_module("rdkit.Chem")
+    order: list[int] = list(molecule.GetPropsAsDict(True, True)["_smilesAtomOutputOrder"])
+    atoms = [molecule.GetAtomWithIdx(a) for a in order]
+    heavy = [atom.GetIdx() for atom in atoms if atom.GetAtomicNum() > 1 or atom.GetIsotope()]
+    parts = [[a for a in heavy if a in part] for part in chem.GetMolFrags(molecule)]
+    kept = [o for o in (order, heavy) if len(o) == len(rows)][:1] or [o for o in parts if len(o) == len(rows)]
+    if len(kept) != 1:
+        raise ValueError(f"record {i}: which {len(rows)} of {len(order)} atoms are explained is not known: "
+                         "explain its SMILES, or remove hydrogens and small fragments first")
+    scattered = np.zeros((len(order), rows.shape[1]))
+    scattered[kept[0]] = rows
+    return scattered
 
 def graph(i: int, record: Any, ignore: Collection[str] = ()) -> dict[str, Any]:
     """The keys of a line of JSON Lines, without edges if there is no record."""
