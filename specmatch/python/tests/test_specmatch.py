@@ -260,6 +260,7 @@ def test_nothing_of_a_graph_is_dropped_without_a_word():
     assert records.graph(0, Data(edge_attr=np.ones((4, 2)), pos=np.ones((3, 2))), ["edge_attr", "pos"]) == both
     assert records.graph(0, Data(edge_attr=np.array([[1], [1], [2], [2]]))) == both | {"edge_labels": [1, 1, 2, 2]}
     assert records.graph(0, Data(edge_weight=np.full(4, 0.5))) == both | {"edge_weights": [0.5] * 4}
+    assert records.graph(0, Data(edge_weight=np.array([1, 1, 2, 2]))) == both | {"edge_weights": [1, 1, 2, 2]}
     assert records.graph(0, ([[0, 1]], 2, ["a"])) == {"edges": [[0, 1]], "nodes": 2, "edge_labels": ["a"]}
     labelled = networkx(edges=[("a", "b", {"label": "x"}), ("b", "c", {"label": "y"})])
     assert records.graph(0, labelled)["edge_labels"] == ["x", "y"] and "edge_labels" not in records.graph(0, labelled, ["label"])

@@ -157,7 +157,7 @@ def from_data(i: int, record: Any, ignore: Collection[str]) -> dict[str, Any]:
         if name in ("x", "y", "edge_index", "batch", "ptr") or rows == 0:
             continue
         if name in ("edge_attr", "edge_weight") and name not in ignore:
-            keys |= edge_values(i, name, value)
+            keys |= edge_values(i, name, value if name == "edge_attr" else np.asarray(value, float))
         elif name.startswith("edge_") or rows == len(edges) != nodes:
             refuse(i, "edge", [name], "call it 'edge_attr' or 'edge_weight'", ignore)
         elif rows == nodes > 1:
