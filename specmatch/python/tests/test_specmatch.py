@@ -599,6 +599,13 @@ def test_torch(tmp_path):
     smiles, inputs = molecules()
     for readout in ("auto", "own", "last:sum", "1,3:mean,max"):
         near(specmatch.to_torch(readout=readout)(*inputs), Embedder(readout=readout).transform(smiles))
+    # A module has nothing of the predictions, such as the training molecules.
+    fitted, bare = str(tmp_path / "r.safetensors"), str(tmp_path / "bare.safetensors")
+    Regressor(epochs=1, **TINY, forest=5).fit(SMILES, CARBONS).save(fitted)
+    specmatch.from_torch(specmatch.to_torch(fitted), bare)
+    assert {"head", "domain", "calibration"} <= specmatch.read_card(fitted).keys()
+    assert specmatch.read_card(bare).keys() <= {"encoder", "standard", "provenance"}
+    near(torch.tensor(Embedder(bare).transform(SMILES)), Embedder(fitted, features="encoder").transform(SMILES))
     # Of graphs: those of the program, with and without self-loops, and what PyTorch has drawn anew.
     batch = torch.tensor([k for k, (_, labels) in enumerate(GRAPHS) for _ in labels])
     first = np.cumsum([0] + [len(labels) for _, labels in GRAPHS])
