@@ -209,6 +209,16 @@ def test_graphs(tmp_path):
         e.transform([([[0, 1]], [0.5, 1.5])])
 
     assert records.graph(0, ([], 3)) == {"edges": [], "nodes": 3}
+    # Where no record says what records are, the model does.
+    sizes = [len(labels) for _, labels in GRAPHS]
+    r = Regressor(epochs=1, **TINY, handle_invalid="prior").fit(GRAPHS, sizes)
+    with pytest.warns(UserWarning, match="records cannot be used"):
+        assert np.isnan(e.set_params(handle_invalid="nan").transform([None])).tolist() == [[True] * 16]
+        assert sum(len(rows) for rows in e.stream(None for _ in range(1500))) == 1500
+        assert e.set_params(handle_invalid="drop").transform([None]).shape == (0, 16)
+        assert r.predict([None, None]).tolist() == [np.mean(sizes)] * 2
+        assert np.isnan(r.set_params(handle_invalid="nan").predict([None])).all()
+    assert r.explain([None]) == [None]
 
 
 class Data(dict):

@@ -8,6 +8,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -121,12 +122,20 @@ class Base(BaseEstimator):
             self.history_ = numbers(Path(folder, "run", "metrics.csv"))
             return tuple(tool.models_of(Path(folder, "run")))
 
+    def _encoded(self, X: Iterable[Any], files: Sequence[bytes]) -> tuple[str, Iterator[bytes]]:
+        """The format of records for models, and their text in pieces."""
+        return records.encode(X, ignore=self._ignored(), default=lambda: tool.form_of(files[0]))
+
     def _stream(self, command: str, X: Iterable[Any], files: Sequence[bytes],
                 total: int | None = None, **more: Any) -> Iterator[Rows]:
         if self.handle_invalid not in self._choices:
             raise ValueError(f"handle_invalid is {self.handle_invalid!r}; want one of {list(self._choices)}")
+        rest = iter(X)
+        head = list(islice(rest, 1))
+        if not head:  # as an empty part of a table
+            return
         show, done, bad = bar(command, total, self.verbose), 0, 0
-        form, text = records.encode(X, ignore=self._ignored())
+        form, text = self._encoded(chain(head, rest), files)
         arguments = self._arguments(command, form, strict=self.handle_invalid == "error", out="-", **more)
         if total is not None and total <= AT_ONCE:
             batches = worker.asked(arguments, files, b"".join(text), self.n_jobs, records.FIRST[form])
@@ -365,7 +374,9 @@ class Predictor(parameters.Predictor, Base):
     def _explained(self, data: list[Any], name: str) -> str:
         """The text of a file of explanations, whose kind its name says."""
         check_is_fitted(self, "models_")
-        form, text = records.encode(data, ignore=self._ignored())
+        if not data:
+            return ""
+        form, text = self._encoded(data, self.models_)
         with tempfile.TemporaryDirectory() as folder:
             source, out = Path(folder, f"in.{form}"), Path(folder, name)
             source.write_bytes(b"".join(text))
@@ -627,7 +638,10 @@ def valid(smiles: Any) -> NDArray[np.bool_]:
     numpy.ndarray of bool
         True for each molecule that can be read.
     """
+    data = list(records.listed(smiles))
+    if not data:
+        return np.empty(0, np.bool_)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        rows = Embedder(handle_invalid="nan", features="morgan:2:16").transform(smiles)
+        rows = Embedder(handle_invalid="nan", features="morgan:2:16").transform(data)
     return np.asarray(~np.isnan(rows).any(axis=1), dtype=np.bool_)

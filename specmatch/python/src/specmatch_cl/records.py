@@ -2,7 +2,7 @@
 import csv
 import io
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from importlib import import_module
 from itertools import chain, islice
 from typing import Any, cast
@@ -27,19 +27,20 @@ def listed(records: Any) -> Any:
 def missing(value: Any) -> bool:
     return value is None or type(value).__name__ == "NAType" or isinstance(value, float) and value != value
 
-def encode(records: Iterable[Any], targets: Sequence[Sequence[str]] = (),
-           ignore: Collection[str] = ()) -> tuple[str, Iterator[bytes]]:
+def encode(records: Iterable[Any], targets: Sequence[Sequence[str]] = (), ignore: Collection[str] = (),
+           default: Callable[[], str] = lambda: "csv") -> tuple[str, Iterator[bytes]]:
     """The format of the records, and their text in pieces.
 
     targets are further columns y0, y1 and so on; every record has its number, from 0, as row.
     ignore names what of a graph is skipped, where it would be an error that it cannot be used.
+    default is asked for the format if all of the first records are missing.
     """
     rest = iter(records)
     head = list(islice(rest, CHUNK))
     numbered = enumerate(chain(head, rest))
     names = [f"y{k}" for k in range(len(targets))]
-    first = next((r for r in head if not missing(r)), "")
-    if isinstance(first, str) or hasattr(first, "GetNumAtoms"):
+    first = next((r for r in head if not missing(r)), None)
+    if isinstance(first, str) or hasattr(first, "GetNumAtoms") or first is None and default() == "csv":
         rows = ([i, smiles(i, r), *(t[i] for t in targets)] for i, r in numbered)
         return "csv", table(chain([["row", "smiles", *names]], rows))
     known = ({"row": i} | graph(i, r, ignore) | {name: t[i] for name, t in zip(names, targets)} for i, r in numbered)
