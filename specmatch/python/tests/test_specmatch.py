@@ -386,6 +386,32 @@ def test_settings_after_load(tmp_path):
         assert (again.predict_proba(SMILES)[:, columns] == c.predict_proba(SMILES)).all()
 
 
+def test_bounds():
+    exact = Regressor(epochs=1, **TINY).fit(SMILES, CARBONS)
+    r = Regressor(epochs=1, **TINY, bounds=True)
+    assert (clone(r).fit(SMILES, CARBONS).predict(SMILES) == exact.predict(SMILES)).all()
+    y = [f">{c}" if c > 6 else c for c in CARBONS]
+    y[0], y[1], y[2] = None, " <=2", "≥ 3.5"
+    r.fit(SMILES, y)
+    assert r.prior_ == np.mean([2, 3.5, *CARBONS[3:]]) and (r.predict(SMILES) != exact.predict(SMILES)).any()
+    assert r.fit(SMILES, [[v, 1.5] for v in y]).predict(["CC"]).shape == (1, 2)
+    for wrong in ("~3", "three", ">", []):
+        with pytest.raises(ValueError, match="is neither a number nor a bound such as '>10'"):
+            r.fit(["C", "CC"], np.array([wrong, 1], object))
+    with pytest.raises(ValueError, match="could not convert"):
+        exact.fit(SMILES, y)
+
+
+def test_tables_of_labels(tmp_path):
+    table = tmp_path / "assay.csv"
+    table.write_text("\n".join(["smiles,a,b", *(f"{s},{k % 2},{k % 3}" for k, s in enumerate(SMILES)), ""]), encoding="utf-8")
+    e = Embedder(method="assays", targets=str(table), epochs=1, **TINY, random_state=1).fit(SMILES)
+    write_csv(tmp_path / "m.csv", SMILES)
+    command("train", "-in", tmp_path / "m.csv", "-method", "assays", "-targets", table, "-epochs", 1, "-hidden", 8, "-layers", 2, "-seed", 1,
+            "-out", tmp_path / "run")
+    assert (e.transform(SMILES) == Embedder(tmp_path / "run/model.safetensors").transform(SMILES)).all()
+
+
 def test_order_of_models(tmp_path):
     r = Regressor(epochs=1, n_estimators=3, **TINY, random_state=9).fit(SMILES, CARBONS)
     one = Regressor(epochs=1, **TINY, random_state=9).fit(SMILES, CARBONS)

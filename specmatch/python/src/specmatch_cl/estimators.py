@@ -22,6 +22,7 @@ from . import parameters, records, tool, worker
 
 Rows = NDArray[np.float32]
 
+SPLITS = ("auto", "random", "stratified", "scaffold", "stratified-scaffold", "cluster")
 AT_ONCE = 256  # so many records are asked of a process that stays
 
 def bar(label: str, total: int | None, shown: bool) -> Callable[[int, int | None], None]:
@@ -54,6 +55,18 @@ def checked(sample_weight: Any, count: int) -> NDArray[np.float64] | None:
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
         raise ValueError("sample_weight has a weight that is no number of at least 0, or only zeros")
     return weights
+
+def bounded(value: Any) -> tuple[str, float]:
+    """A target that may be a bound, as a text for the program, and its number; NaN is a gap."""
+    if records.missing(value) or value == "":
+        return "", np.nan
+    bound = re.match(r"\s*[<>≤≥]=?", value) if isinstance(value, str) else None
+    sign = bound[0].strip() if bound else ""
+    try:
+        number = float(value[bound.end():] if bound else value)
+    except (TypeError, ValueError):
+        raise ValueError(f"the target {value!r} is neither a number nor a bound such as '>10'") from None
+    return "" if np.isnan(number) else sign + repr(number), number
 
 def numbers(path: Path) -> list[dict[str, list[float]]]:
     """The columns of numbers of a table metrics.csv, for each of its units."""
@@ -97,7 +110,9 @@ class Base(BaseEstimator):
     def _arguments(self, command: str, form: str, **more: Any) -> list[str]:
         """A command for records on standard input, with the parameters that are its flags."""
         given = {name: getattr(self, name, None) for name in parameters.FLAGS[command]}
-        return [command, *tool.flags(in_="-", format=form, id="row"), *tool.flags(**given | more)]
+        # Tables of labels know molecules by their SMILES, and not by the numbers of these records.
+        known = None if form == "csv" and given.get("targets") is not None else "row"
+        return [command, *tool.flags(in_="-", format=form, id=known), *tool.flags(**given | more)]
 
     def _train(self, command: str, data: Any, targets: list[list[str]], **more: Any) -> tuple[bytes, ...]:
         """The models that a command leaves that trains on the data."""
@@ -279,6 +294,8 @@ class Predictor(parameters.Predictor, Base):
     _choices = ("error", "nan", "drop", "prior")
 
     def _fit(self, X: Any, targets: list[list[str]], weights: NDArray[np.float64] | None) -> Self:
+        if self.split not in (None, *SPLITS):
+            raise ValueError(f"split is {self.split!r}; want one of {list(SPLITS)}")
         data = list(records.listed(X))
         check_consistent_length(data, targets[0])
         names = [f"y{k}" for k in range(len(targets))]
@@ -467,7 +484,7 @@ class Regressor(RegressorMixin, Predictor):
         X : list, array, Series or table of one column
             Records.
         y : array-like of float
-            Targets [records] or [records×targets]; NaN is not known.
+            Targets [records] or [records×targets]; NaN is not known. With bounds=True, texts such as ">10", too.
         sample_weight : array-like of float, optional
             Weights [records] in the loss and in the linear model, at least 0. A record of weight 0 is not used.
 
@@ -476,13 +493,14 @@ class Regressor(RegressorMixin, Predictor):
         Regressor
             Itself.
         """
-        values = np.asarray(y, dtype=np.float64)
-        table = values.reshape(len(values), -1)
+        given = np.asarray(y, dtype=object if self.bounds else np.float64)
+        cells = [[bounded(v) for v in row] for row in given.reshape(len(given), -1)]
+        table = np.array([[number for _, number in row] for row in cells])
         weights = checked(sample_weight, len(table))
         known = ~np.isnan(table)
         counted = known if weights is None else known * weights[:, np.newaxis]
         self.prior_ = (np.where(known, table, 0.0) * counted).sum(axis=0) / counted.sum(axis=0)
-        return self._fit(X, [["" if np.isnan(v) else repr(float(v)) for v in column] for column in table.T], weights)
+        return self._fit(X, [[text for text, _ in column] for column in zip(*cells)], weights)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predicts the targets.
