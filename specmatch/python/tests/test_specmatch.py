@@ -165,6 +165,11 @@ def test_what_cannot_be_read():
     assert c.explain(["C1CC", None]) == [None, None]
     with pytest.raises(SpecmatchError, match="^record 1: .*ring 1 is not closed"):
         c.set_params(handle_invalid="error").explain(["CCO", "C1CC"])
+    for p in (r.set_params(split="part"), c.set_params(split="smiles")):
+        with pytest.raises(ValueError, match="split is '.*'; want one of .'auto', 'random'"):
+            p.fit(SMILES, CARBONS > 7)
+    with pytest.raises(SpecmatchError, match="^model 0: the level 0.99 needs 99 validation records, and there are"):
+        r.predict_interval(["CC"], level=0.99)
     for X, message in (([], "0 sample"), ("CC", "one text is no list"), (np.zeros((2, 3)), "shape"), ([1, 2], "type int"), (["C", 1], "type int")):
         with pytest.raises((ValueError, TypeError), match=message):
             Embedder().transform(X)
@@ -172,8 +177,29 @@ def test_what_cannot_be_read():
         Embedder(handle_invalid="no").transform(["C"])
     with pytest.raises(SpecmatchError, match='invalid value "no" for flag -method'):
         Embedder(method="no").fit(SMILES)
-    with pytest.raises(ValueError, match="read as gaps"):
-        Classifier(epochs=1, **TINY).fit(SMILES, np.where(CARBONS > 8, "NA", np.where(CARBONS > 6, "more", "less")))
+    # Classes that are not in the fit: each with its reason.
+    third = np.arange(120) % 40 == 3
+    for name, settings, X, weights, message in (
+        ("NA", {}, SMILES, None, "the class 'NA' is read as a gap$"),
+        ("NA", {"merge": "drop"}, SMILES, None, "the class 'NA' is read as a gap, or merge drops"),
+        ("z", {"handle_invalid": "nan"}, np.where(third, "C1CC", SMILES), None, "the class 'z' has no record that can be read"),
+        ("z", {"handle_invalid": "drop"}, np.where(third, "C1CC", SMILES), None, "the class 'z' has no record that can be read"),
+        ("z", {}, SMILES, ~third, r"all records of these classes have the weight 0: \['z'\]"),
+        (" more", {}, SMILES, None, r"differ in blanks only: \[' more', 'less', 'more'\]"),
+    ):
+        c = Classifier(epochs=1, **TINY, **settings)
+        with pytest.raises(ValueError, match=message):
+            c.fit(X, np.where(third, name, np.where(CARBONS > 6, "more", "less")), sample_weight=weights)
+    c = Classifier(epochs=1, **TINY).fit(SMILES, np.where(CARBONS > 6, " more", "less"))
+    assert set(c.predict(SMILES)) <= {" more", "less"} and c.explain(["CC"])[0].shape == (2, 2)
+
+
+def test_no_records():
+    e, r = Embedder(readout="last:mean"), Regressor(epochs=1, **TINY).fit(SMILES, CARBONS)
+    assert list(e.stream([])) == list(e.stream(iter([]))) == r.explain([]) == []
+    assert specmatch.valid([]).tolist() == [] and r.draw_explanations([]).page == ""
+    columns = Predictor("admet:herg").predict([], level=0.9)
+    assert columns.keys() == Predictor("admet:herg").predict(["C"], level=0.9).keys() and not any(map(len, columns.values()))
 
 
 def test_unicode(tmp_path):

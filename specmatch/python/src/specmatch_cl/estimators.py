@@ -576,19 +576,35 @@ class Classifier(ClassifierMixin, Predictor):
         weights = checked(sample_weight, len(index))
         counts = np.bincount(index, weights, len(self.classes_))
         self.prior_ = counts / max(counts.sum(), np.finfo(float).tiny)
-        texts = [str(c) for c in self.classes_]
-        self._fit(X, [[texts[i] for i in index]], weights)
-        if gaps := set(texts) - set(self._head()["class_values"]):
-            raise ValueError(f"classes of these names are read as gaps: {sorted(gaps)}")
+        if not counts.all():
+            raise ValueError(f"all records of these classes have the weight 0: {self.classes_[counts == 0].tolist()}")
+        texts = self._texts()
+        if len(set(texts)) < len(texts):
+            raise ValueError(f"some of these classes differ in blanks only: {self.classes_.tolist()}")
+        data = list(records.listed(X))
+        self._fit(data, [[texts[i] for i in index]], weights)
+        for k, text in enumerate(texts):
+            if text in self._head()["class_values"]:
+                continue
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)
+                rows = self._predicted([r for r, i in zip(data, index) if i == k])
+            gap = "is read as a gap, or merge drops its records" if self.merge else "is read as a gap"
+            why = gap if np.isfinite(rows).any() else "has no record that can be read"
+            raise ValueError(f"the class {text!r} {why}")
         return self
 
+    def _texts(self) -> list[str]:
+        """The names of the classes, as the program reads them."""
+        return [str(c).strip() for c in self.classes_]
+
     def _names(self) -> list[str]:
-        return [f"class_{c}" for c in self.classes_]
+        return [f"class_{text}" for text in self._texts()]
 
     def _of_classes(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
         """Columns in the order of classes_."""
-        texts = self._head()["class_values"]
-        return columns[:, [texts.index(str(c)) for c in self.classes_]]
+        values = self._head()["class_values"]
+        return columns[:, [values.index(text) for text in self._texts()]]
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predicts probabilities.
