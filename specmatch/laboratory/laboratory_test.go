@@ -227,7 +227,8 @@ func TestProperties(t *testing.T) {
 		if last := rows[len(rows)-1].Fields; !slices.Equal(last, c.last) {
 			t.Errorf("%s: the last record has %q, want %q", name, last, c.last)
 		}
-		if hits, failed := ask[struct{ Hits []hit }](t, s, "search", query{Text: "CCO", Top: 1000}, nil); len(hits.Hits) != len(rows) {
+		hits, failed := ask[struct{ Hits []hit }](t, s, "search", query{Text: "CCO", Top: 1000}, nil)
+		if len(hits.Hits) != len(rows) {
 			t.Errorf("%s: a search finds %d of %d records: %s", name, len(hits.Hits), len(rows), failed)
 		}
 	}

@@ -380,7 +380,8 @@ func TestFailedEngine(t *testing.T) {
 	p.idle()
 	_, page := p.saved("#save-csv")
 	header, _, _ := strings.Cut(string(page), "\n")
-	if !strings.HasPrefix(header, "id,smiles,herg,") || strings.Count(header+",", ",herg,") != 1 || !strings.Contains(header, ",herg_2,") {
+	isPrefixed := strings.HasPrefix(header, "id,smiles,herg,")
+	if !isPrefixed || strings.Count(header+",", ",herg,") != 1 || !strings.Contains(header, ",herg_2,") {
 		t.Errorf("the columns of the download are %s", header)
 	}
 	// An engine that gets a number for a file ends, as one does without memory.
