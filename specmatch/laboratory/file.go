@@ -129,7 +129,8 @@ func decode(name string, data []byte) (string, error) {
 		return "", fmt.Errorf("%s has more than %d MB: use the command line, specmatch predict -model admet",
 			name, maxText>>20)
 	}
-	return string(text), nil
+	// Parts of the text travel as JSON, which has no invalid bytes: the whole must be read as its parts are.
+	return strings.ToValidUTF8(string(text), "\uFFFD"), nil
 }
 
 // formatOf returns the format of a file by its name or, for a paste, by its text.
@@ -183,32 +184,33 @@ func (f *file) readColumns() error {
 		return fmt.Errorf("%s has no molecules: drop a CSV, a list of SMILES or an SD file", f.name)
 	}
 	f.SMILES = reading.SMILES
-	f.columns = reading.Unused
-	f.Fields = reading.Unused
-	if f.Format == records.SMI {
-		f.columns, f.Fields = nil, nil
+	candidates := reading.Unused // for the ID
+	switch f.Format {
+	case records.CSV:
+		f.columns = reading.Unused
+	case records.SDF:
+		// Properties may begin anywhere in the file, and a record without its ID could not be used.
+		f.columns, candidates = f.readProperties()
+	case records.SMI:
+		candidates = nil
 	}
-	if f.Format == records.CSV {
-		f.sortColumns()
-	}
+	f.Fields = f.columns
 	if f.ID == "" {
-		for _, name := range idNames {
-			for _, column := range f.columns {
-				if strings.EqualFold(name, column) && f.ID == "" {
-					f.ID = column
-				}
-			}
-		}
+		f.ID = chooseID(candidates)
 	}
 	return nil
 }
 
-// sortColumns puts the columns of a table into the order of its header.
-func (f *file) sortColumns() {
-	header := firstLine(f.text)
-	slices.SortStableFunc(f.columns, func(a, b string) int {
-		return strings.Index(header, a) - strings.Index(header, b)
-	})
+// chooseID returns the column that names molecules, "" if there is none.
+func chooseID(columns []string) string {
+	for _, name := range idNames {
+		for _, column := range columns {
+			if strings.EqualFold(name, column) {
+				return column
+			}
+		}
+	}
+	return ""
 }
 
 // The sizes of parts: the first ones are small, so that their rows come soon.

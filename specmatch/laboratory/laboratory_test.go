@@ -155,6 +155,104 @@ const molfile = "ethanol\n\n\n  3  2  0  0  0  0  0  0  0  0999 V2000\n" +
 	"    0.0000    0.0000    0.0000 C   0  0\n    1.0000    0.0000    0.0000 C   0  0\n" +
 	"    2.0000    0.0000    0.0000 O   0  0\n  1  2  1  0\n  2  3  1  0\nM  END\n> <y>\n1.5\n\n"
 
+// property returns a property of an SD file.
+func property(name, value string) string { return "> <" + name + ">\n" + value + "\n\n" }
+
+// TestProperties: an SD file has all of its properties as columns, and each of its records can be used.
+func TestProperties(t *testing.T) {
+	const end = "$$$$\n"
+	for name, c := range map[string]struct {
+		text    string
+		id      string
+		columns []string
+		last    []string // the fields of the last record
+	}{
+		"every record has the ID": {
+			text:    strings.Repeat(molfile+property("Name", "a")+property("ID", "1")+end, 2),
+			id:      "ID",
+			columns: []string{"y", "Name", "ID"},
+			last:    []string{"1.5", "a", "1"},
+		},
+		"a record lacks it": {
+			text:    molfile + property("ID", "1") + property("Name", "a") + end + molfile + property("Name", "b"),
+			id:      "Name",
+			columns: []string{"y", "ID", "Name"},
+			last:    []string{"1.5", "", "b"},
+		},
+		"a record has an empty one": {
+			text:    molfile + property("ID", "1") + end + molfile + property("ID", " ") + end,
+			columns: []string{"y", "ID"},
+			last:    []string{"1.5", ""},
+		},
+		"a value looks like a property": {
+			text:    molfile + property("ID", "> <Name>") + end + molfile + "> <ID>\n1\n> <Name>\na\n" + end,
+			id:      "ID",
+			columns: []string{"y", "ID"},
+			last:    []string{"1.5", "1\n> <Name>\na"},
+		},
+		"the last of many records has another one": {
+			text:    strings.Repeat(molfile+end, 600) + molfile + property("late", "2"),
+			columns: []string{"y", "late"},
+			last:    []string{"1.5", "2"},
+		},
+		"a record has one three times": {
+			text: molfile + end + molfile + property("y_2", "x") +
+				strings.ReplaceAll(property("y", "2")+property("y", "3"), "\n", "\r\n") + end,
+			columns: []string{"y", "y_2", "y_3", "y_4"},
+			last:    []string{"1.5", "x", "2", "3"},
+		},
+	} {
+		s := new(Session)
+		f, failed := ask[opened](t, s, "open", object{"name": "a.sdf"}, []byte(c.text))
+		if failed != "" {
+			t.Fatalf("%s: %s", name, failed)
+		}
+		if f.ID != c.id || !slices.Equal(f.Columns, c.columns) || !slices.Equal(f.Fields, c.columns) {
+			t.Errorf("%s: ID %q, columns %q, fields %q; want %q, %q", name, f.ID, f.Columns, f.Fields, c.id, c.columns)
+		}
+		s.models = map[string]*predictor{"none": {rows: apply.Model{Rows: noRows}}}
+		var rows []Row
+		for _, p := range f.Parts {
+			a, failed := ask[struct{ Rows []Row }](t, s, "predict", task{source: f.source, part: p, Model: "none"}, nil)
+			if failed != "" {
+				t.Fatalf("%s: %s", name, failed)
+			}
+			rows = append(rows, a.Rows...)
+		}
+		for _, r := range rows {
+			if r.Error != "" {
+				t.Errorf("%s: record %d: %s", name, r.Number, r.Error)
+			}
+		}
+		if last := rows[len(rows)-1].Fields; !slices.Equal(last, c.last) {
+			t.Errorf("%s: the last record has %q, want %q", name, last, c.last)
+		}
+		hits, failed := ask[struct{ Hits []hit }](t, s, "search", query{Text: "CCO", Top: 1000}, nil)
+		if len(hits.Hits) != len(rows) {
+			t.Errorf("%s: a search finds %d of %d records: %s", name, len(hits.Hits), len(rows), failed)
+		}
+	}
+}
+
+// TestInvalidText: a record whose text is not UTF-8 is used by all questions, or by none.
+func TestInvalidText(t *testing.T) {
+	s := new(Session)
+	f, failed := ask[opened](t, s, "open", object{"name": "a.csv"}, []byte("name,smiles\ncaf\xe9,CCO\nb,CC\n"))
+	if failed != "" {
+		t.Fatal(failed)
+	}
+	s.models = map[string]*predictor{"none": {rows: apply.Model{Rows: noRows}}}
+	a, failed := ask[struct{ Rows []Row }](t, s, "predict",
+		task{source: f.source, part: f.Parts[0], Model: "none"}, nil)
+	if failed != "" || len(a.Rows) != 2 || a.Rows[0].ID != "caf\uFFFD" || a.Rows[0].Error != "" {
+		t.Errorf("%s: %+v", failed, a.Rows)
+	}
+	hits, failed := ask[struct{ Hits []hit }](t, s, "search", query{Text: "CCO", Top: 1}, nil)
+	if failed != "" || !slices.Equal(hits.Hits, []hit{{1, 1}}) {
+		t.Errorf("%s: a search finds %v", failed, hits.Hits)
+	}
+}
+
 // TestMessages: what cannot be used is answered with what to do.
 func TestMessages(t *testing.T) {
 	s := new(Session)
@@ -175,7 +273,7 @@ func TestMessages(t *testing.T) {
 		{"search", object{"text": "C(", "kind": "substructure"}, "", "smarts"},
 		{"search", object{"text": "C(", "kind": "similar"}, "", "column"},
 		{"pick", object{"count": 0}, "", "want 1 or more"},
-		{"fit", object{"target": "y"}, "", "y"},
+		{"fit", object{"target": "y"}, "", `a.smi: has no columns, such as "y"`},
 	} {
 		var data []byte
 		if c.data != "" {

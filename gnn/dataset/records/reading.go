@@ -23,7 +23,7 @@ type Reading struct {
 	// Directed is how many graphs in TUDataset's format list an edge in one direction only, and
 	// so are directed.
 	Directed int
-	// Unused are the columns and keys that are not used, sorted.
+	// Unused are the columns and keys that are not used: columns in the order of the header, keys sorted.
 	Unused []string
 	// SelfLoops and Repeats are how many edges are dropped: the distinct ones that join a node to itself,
 	// and those that are listed again.

@@ -371,6 +371,68 @@ func TestTools(t *testing.T) {
 	}
 }
 
+// TestFailedEngine: an engine that dies is an error and no silence, and another takes its place.
+func TestFailedEngine(t *testing.T) {
+	p := serve(t)
+	p.open(1280, 900)
+	text := []byte("id,smiles,herg\na,CCO,1\nb,CC,2\nc,c1ccccc1O,3\n")
+	p.drop("own.csv", text)
+	p.idle()
+	_, page := p.saved("#save-csv")
+	header, _, _ := strings.Cut(string(page), "\n")
+	isPrefixed := strings.HasPrefix(header, "id,smiles,herg,")
+	if !isPrefixed || strings.Count(header+",", ",herg,") != 1 || !strings.Contains(header, ",herg_2,") {
+		t.Errorf("the columns of the download are %s", header)
+	}
+	// An engine that gets a number for a file ends, as one does without memory.
+	for _, engine := range []string{"pool.desk", "pool.predictors[0]", "pool.predictors[0]"} {
+		var failed string
+		p.js(fmt.Sprintf(`const engine = %s;
+			const waiting = engine.call("explain", { smiles: "C" }).catch(e => e.message);
+			const dying = engine.call("nothing", {}, { bytes: 5 }).catch(e => e.message);
+			const behind = engine.call("explain", { smiles: "C" }).catch(e => e.message);
+			await waiting;
+			return [await dying, await behind].join()`, engine), &failed)
+		if strings.Count(failed, "An engine has failed and is started again") != 2 {
+			t.Errorf("%s: %s", engine, failed)
+		}
+	}
+	p.Failed = nil // the console has the trace of the engine
+	p.Press("#cluster-run")
+	p.idle()
+	if got := p.text("#shown"); !strings.Contains(got, "clusters") {
+		t.Errorf("the new desk: %s %s", got, p.text("#message"))
+	}
+	p.drop("again.csv", text)
+	p.idle()
+	if n := p.Eval("data.rows.filter(r => r.values.admet?.length === 56).length"); n != "3" {
+		t.Errorf("the new predictor: %s molecules; %s", n, p.text("#message"))
+	}
+	// A task ends with its engine, and with Cancel.
+	var said []string
+	p.js(`const said = [], call = Engine.prototype.call, never = new AbortController();
+		const requests = Array.from({ length: 20 }, () => ({ smiles: "C" })), used = [];
+		const dies = pool.each("explain", requests, never.signal, (_, k) => used.push(k)).catch(e => e.message);
+		pool.predictors[0].call("nothing", {}, { bytes: 5 }).catch(() => {});
+		said.push(await dies);
+		Engine.prototype.call = () => new Promise(() => {});
+		const cancel = new AbortController();
+		const hangs = pool.each("explain", requests, cancel.signal, () => {}).catch(e => e.message);
+		cancel.abort();
+		said.push(await hangs);
+		Engine.prototype.call = call;
+		return said`, &said)
+	p.Failed = nil
+	if len(said) != 2 || !strings.HasPrefix(said[0], "An engine has failed") || said[1] != "cancelled" {
+		t.Errorf("a task whose engine dies, and one that is cancelled, say %q", said)
+	}
+	// The map of many molecules.
+	p.js(`tools.map = new Map(Array.from({ length: 200000 }, (_, k) => [k + 1, [k, -k]])); tools.paint()`, nil)
+	if n := p.Eval("tools.place().length"); n != "200000" {
+		t.Errorf("a map of 200,000 molecules has %s points", n)
+	}
+}
+
 // TestFile: the page works from a file.
 func TestFile(t *testing.T) {
 	p := serve(t)

@@ -136,6 +136,9 @@ func pythonClass(b *strings.Builder, name string, list []parameter) {
 	}
 }
 
+// columnOfParts matches what the usage of -split says of a column, which a list of records does not have.
+var columnOfParts = regexp.MustCompile(`, or a column with train, valid or test \(.*?\)`)
+
 // pythonParameters is the text of parametersFile.
 func pythonParameters(t *testing.T) string {
 	var b strings.Builder
@@ -171,6 +174,11 @@ FLAGS: dict[str, tuple[str, ...]] = {
 	shared := slices.Clone(sharedParameters)
 	shared[0].doc = strings.NewReplacer(`"drop"}`, `"drop", "prior"}`, "row of NaN, or no row.", "row of NaN, no row, or the mean or the "+
 		"frequencies of the classes in training.").Replace(shared[0].doc)
+	for i, p := range predicting {
+		if p.name == "split" {
+			predicting[i].doc = columnOfParts.ReplaceAllString(p.doc, "")
+		}
+	}
 	pythonClass(&b, "Predictor", slices.Concat([]parameter{start, ensemble}, shared, predicting))
 	return b.String()
 }

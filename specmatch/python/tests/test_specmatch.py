@@ -165,6 +165,11 @@ def test_what_cannot_be_read():
     assert c.explain(["C1CC", None]) == [None, None]
     with pytest.raises(SpecmatchError, match="^record 1: .*ring 1 is not closed"):
         c.set_params(handle_invalid="error").explain(["CCO", "C1CC"])
+    for p in (r.set_params(split="part"), c.set_params(split="smiles")):
+        with pytest.raises(ValueError, match="split is '.*'; want one of .'auto', 'random'"):
+            p.fit(SMILES, CARBONS > 7)
+    with pytest.raises(SpecmatchError, match="^model 0: the level 0.99 needs 99 validation records, and there are"):
+        r.predict_interval(["CC"], level=0.99)
     for X, message in (([], "0 sample"), ("CC", "one text is no list"), (np.zeros((2, 3)), "shape"), ([1, 2], "type int"), (["C", 1], "type int")):
         with pytest.raises((ValueError, TypeError), match=message):
             Embedder().transform(X)
@@ -172,8 +177,29 @@ def test_what_cannot_be_read():
         Embedder(handle_invalid="no").transform(["C"])
     with pytest.raises(SpecmatchError, match='invalid value "no" for flag -method'):
         Embedder(method="no").fit(SMILES)
-    with pytest.raises(ValueError, match="read as gaps"):
-        Classifier(epochs=1, **TINY).fit(SMILES, np.where(CARBONS > 8, "NA", np.where(CARBONS > 6, "more", "less")))
+    # Classes that are not in the fit: each with its reason.
+    third = np.arange(120) % 40 == 3
+    for name, settings, X, weights, message in (
+        ("NA", {}, SMILES, None, "the class 'NA' is read as a gap$"),
+        ("NA", {"merge": "drop"}, SMILES, None, "the class 'NA' is read as a gap, or merge drops"),
+        ("z", {"handle_invalid": "nan"}, np.where(third, "C1CC", SMILES), None, "the class 'z' has no record that can be read"),
+        ("z", {"handle_invalid": "drop"}, np.where(third, "C1CC", SMILES), None, "the class 'z' has no record that can be read"),
+        ("z", {}, SMILES, ~third, r"all records of these classes have the weight 0: \['z'\]"),
+        (" more", {}, SMILES, None, r"differ in blanks only: \[' more', 'less', 'more'\]"),
+    ):
+        c = Classifier(epochs=1, **TINY, **settings)
+        with pytest.raises(ValueError, match=message):
+            c.fit(X, np.where(third, name, np.where(CARBONS > 6, "more", "less")), sample_weight=weights)
+    c = Classifier(epochs=1, **TINY).fit(SMILES, np.where(CARBONS > 6, " more", "less"))
+    assert set(c.predict(SMILES)) <= {" more", "less"} and c.explain(["CC"])[0].shape == (2, 2)
+
+
+def test_no_records():
+    e, r = Embedder(readout="last:mean"), Regressor(epochs=1, **TINY).fit(SMILES, CARBONS)
+    assert list(e.stream([])) == list(e.stream(iter([]))) == r.explain([]) == []
+    assert specmatch.valid([]).tolist() == [] and r.draw_explanations([]).page == ""
+    columns = Predictor("admet:herg").predict([], level=0.9)
+    assert columns.keys() == Predictor("admet:herg").predict(["C"], level=0.9).keys() and not any(map(len, columns.values()))
 
 
 def test_unicode(tmp_path):
@@ -209,6 +235,16 @@ def test_graphs(tmp_path):
         e.transform([([[0, 1]], [0.5, 1.5])])
 
     assert records.graph(0, ([], 3)) == {"edges": [], "nodes": 3}
+    # Where no record says what records are, the model does.
+    sizes = [len(labels) for _, labels in GRAPHS]
+    r = Regressor(epochs=1, **TINY, handle_invalid="prior").fit(GRAPHS, sizes)
+    with pytest.warns(UserWarning, match="records cannot be used"):
+        assert np.isnan(e.set_params(handle_invalid="nan").transform([None])).tolist() == [[True] * 16]
+        assert sum(len(rows) for rows in e.stream(None for _ in range(1500))) == 1500
+        assert e.set_params(handle_invalid="drop").transform([None]).shape == (0, 16)
+        assert r.predict([None, None]).tolist() == [np.mean(sizes)] * 2
+        assert np.isnan(r.set_params(handle_invalid="nan").predict([None])).all()
+    assert r.explain([None]) == [None]
 
 
 class Data(dict):
@@ -260,6 +296,7 @@ def test_nothing_of_a_graph_is_dropped_without_a_word():
     assert records.graph(0, Data(edge_attr=np.ones((4, 2)), pos=np.ones((3, 2))), ["edge_attr", "pos"]) == both
     assert records.graph(0, Data(edge_attr=np.array([[1], [1], [2], [2]]))) == both | {"edge_labels": [1, 1, 2, 2]}
     assert records.graph(0, Data(edge_weight=np.full(4, 0.5))) == both | {"edge_weights": [0.5] * 4}
+    assert records.graph(0, Data(edge_weight=np.array([1, 1, 2, 2]))) == both | {"edge_weights": [1, 1, 2, 2]}
     assert records.graph(0, ([[0, 1]], 2, ["a"])) == {"edges": [[0, 1]], "nodes": 2, "edge_labels": ["a"]}
     labelled = networkx(edges=[("a", "b", {"label": "x"}), ("b", "c", {"label": "y"})])
     assert records.graph(0, labelled)["edge_labels"] == ["x", "y"] and "edge_labels" not in records.graph(0, labelled, ["label"])
@@ -375,6 +412,32 @@ def test_settings_after_load(tmp_path):
         assert (again.predict_proba(SMILES)[:, columns] == c.predict_proba(SMILES)).all()
 
 
+def test_bounds():
+    exact = Regressor(epochs=1, **TINY).fit(SMILES, CARBONS)
+    r = Regressor(epochs=1, **TINY, bounds=True)
+    assert (clone(r).fit(SMILES, CARBONS).predict(SMILES) == exact.predict(SMILES)).all()
+    y = [f">{c}" if c > 6 else c for c in CARBONS]
+    y[0], y[1], y[2] = None, " <=2", "≥ 3.5"
+    r.fit(SMILES, y)
+    assert r.prior_ == np.mean([2, 3.5, *CARBONS[3:]]) and (r.predict(SMILES) != exact.predict(SMILES)).any()
+    assert r.fit(SMILES, [[v, 1.5] for v in y]).predict(["CC"]).shape == (1, 2)
+    for wrong in ("~3", "three", ">", []):
+        with pytest.raises(ValueError, match="is neither a number nor a bound such as '>10'"):
+            r.fit(["C", "CC"], np.array([wrong, 1], object))
+    with pytest.raises(ValueError, match="could not convert"):
+        exact.fit(SMILES, y)
+
+
+def test_tables_of_labels(tmp_path):
+    table = tmp_path / "assay.csv"
+    table.write_text("\n".join(["smiles,a,b", *(f"{s},{k % 2},{k % 3}" for k, s in enumerate(SMILES)), ""]), encoding="utf-8")
+    e = Embedder(method="assays", targets=str(table), epochs=1, **TINY, random_state=1).fit(SMILES)
+    write_csv(tmp_path / "m.csv", SMILES)
+    command("train", "-in", tmp_path / "m.csv", "-method", "assays", "-targets", table, "-epochs", 1, "-hidden", 8, "-layers", 2, "-seed", 1,
+            "-out", tmp_path / "run")
+    assert (e.transform(SMILES) == Embedder(tmp_path / "run/model.safetensors").transform(SMILES)).all()
+
+
 def test_order_of_models(tmp_path):
     r = Regressor(epochs=1, n_estimators=3, **TINY, random_state=9).fit(SMILES, CARBONS)
     one = Regressor(epochs=1, **TINY, random_state=9).fit(SMILES, CARBONS)
@@ -391,6 +454,20 @@ def test_rdkit():
     written = [chem.MolToSmiles(m) for m in molecules]
     assert (Embedder().transform(molecules) == Embedder().transform(written)).all()
     assert specmatch.valid([molecules[0], "C1CC", None]).tolist() == [True, False, False]
+    # Explanations are in the order of the atoms, whatever that of the SMILES is.
+    r = Regressor(epochs=1, **TINY).fit(SMILES, CARBONS)
+
+    def explained(molecule, *order):
+        return (r.explain([None, molecule])[1][list(order)] == r.explain([chem.MolToSmiles(molecule)])[0]).all()
+
+    r.set_params(handle_invalid="nan")
+    assert explained(chem.MolFromSmiles("OCCC"), 3, 2, 1, 0) and explained(chem.MolFromSmiles("[Na+].CC[O-]"), 1, 2, 3, 0)
+    with_hydrogens = chem.AddHs(chem.MolFromSmiles("OC[2H]"))  # a deuterium stays an atom
+    assert explained(with_hydrogens, 0, 1, 2) and (r.explain([with_hydrogens])[0][3:] == 0).all()
+    r.set_params(largest_fragment=True)
+    assert explained(chem.MolFromSmiles("[Na+].OCC"), 3, 2, 1) and r.explain([chem.MolFromSmiles("[Na+].OCC")])[0][0] == 0
+    with pytest.raises(ValueError, match="record 0: which 2 of 4 atoms are explained is not known"):
+        r.explain([chem.MolFromSmiles("CO.CC")])
 
 
 def test_help():
@@ -584,6 +661,13 @@ def test_torch(tmp_path):
     smiles, inputs = molecules()
     for readout in ("auto", "own", "last:sum", "1,3:mean,max"):
         near(specmatch.to_torch(readout=readout)(*inputs), Embedder(readout=readout).transform(smiles))
+    # A module has nothing of the predictions, such as the training molecules.
+    fitted, bare = str(tmp_path / "r.safetensors"), str(tmp_path / "bare.safetensors")
+    Regressor(epochs=1, **TINY, forest=5).fit(SMILES, CARBONS).save(fitted)
+    specmatch.from_torch(specmatch.to_torch(fitted), bare)
+    assert {"head", "domain", "calibration"} <= specmatch.read_card(fitted).keys()
+    assert specmatch.read_card(bare).keys() <= {"encoder", "standard", "provenance"}
+    near(torch.tensor(Embedder(bare).transform(SMILES)), Embedder(fitted, features="encoder").transform(SMILES))
     # Of graphs: those of the program, with and without self-loops, and what PyTorch has drawn anew.
     batch = torch.tensor([k for k, (_, labels) in enumerate(GRAPHS) for _ in labels])
     first = np.cumsum([0] + [len(labels) for _, labels in GRAPHS])

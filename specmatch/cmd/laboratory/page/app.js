@@ -48,10 +48,7 @@ function lock(busy) {
 // ask asks the desk, which Cancel stops; the desk then has to read the file again.
 async function ask(method, request, signal, progress) {
   if (data.stale) await reopen();
-  const stop = () => {
-    data.stale = true;
-    pool.desk.stop();
-  };
+  const stop = () => pool.desk.stop();
   signal.addEventListener("abort", stop, { once: true });
   try {
     return await pool.desk.call(method, request, { progress });
@@ -160,16 +157,29 @@ function csv(rows) {
   return rows.map(row => row.map(quote).join(",") + "\n").join("");
 }
 
-// cells returns the whole table with a header: id, SMILES, the file's columns, predictions, and what the tools found.
+// distinct gives a name that occurred before the suffix _2, _3 and so on.
+function distinct(names) {
+  const taken = new Set();
+  return names.map(name => {
+    let unique = name;
+    for (let n = 2; taken.has(unique) || unique !== name && names.includes(unique); n++) unique = `${name}_${n}`;
+    taken.add(unique);
+    return unique;
+  });
+}
+
+// cells returns the whole table with a header: id, SMILES, the file's other columns, predictions, and what the tools
+// found.
 function cells() {
   const found = tools.columns();
-  const header = ["id", "smiles", ...data.source.fields, ...data.models.flatMap(m => m.names), ...found.map(c => c.name)];
+  const own = [...data.source.fields.keys()].filter(k => data.source.fields[k] !== data.source.id);
+  const names = ["id", "smiles", ...own.map(k => data.source.fields[k]), ...data.models.flatMap(m => m.names), ...found.map(c => c.name)];
   const rows = data.rows.filter(row => row && !row.error).map(row => [
-    row.id, row.smiles, ...data.source.fields.map((_, k) => row.fields?.[k] ?? ""),
+    row.id, row.smiles, ...own.map(k => row.fields?.[k] ?? ""),
     ...data.models.flatMap(m => m.names.map((_, k) => row.values[m.name]?.[k] ?? "")),
     ...found.map(c => c.of(row) ?? ""),
   ]);
-  return { header, rows };
+  return { header: distinct(names), rows, predicted: 2 + own.length };
 }
 
 function download(name, text, type) {
@@ -188,11 +198,11 @@ function saveTable() {
 // savePage writes a page of drawings that needs nothing else.
 function savePage() {
   return work("Drawing the page …", async (signal, progress) => {
-    const { header, rows } = cells();
+    const { header, rows, predicted } = cells();
     const map = tools.map;
     const points = map ? data.rows.filter(row => row && !row.error).map(row => map.get(row.number) ?? [0, 0]) : null;
     const page = await ask("page", {
-      Title: `Predictions for ${data.name}`, Columns: header, Rows: rows.map(row => row.map(String)), SMILES: 1, Points: points, Colour: header[2 + data.source.fields.length],
+      Title: `Predictions for ${data.name}`, Columns: header, Rows: rows.map(row => row.map(String)), SMILES: 1, Points: points, Colour: header[predicted],
     }, signal, progress);
     download(stem() + "-predictions.html", page.html, "text/html");
     say("The page is downloaded. It works without this one.");

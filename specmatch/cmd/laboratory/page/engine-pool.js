@@ -21,25 +21,33 @@ function drawing(svg) {
   return e;
 }
 
-// Engine is a worker that answers questions in turn.
+// Engine is a worker that answers questions in turn. restarted is called when it knows nothing any more.
 class Engine {
-  constructor() {
+  constructor(restarted) {
+    this.restarted = restarted;
     this.pending = new Map();
     this.next = 1;
     this.bytes = 0;
     this.start();
   }
   start() {
-    this.worker = new Worker(pool.url);
+    const worker = this.worker = new Worker(pool.url);
+    let isReady = false;
     this.started = new Promise((resolve, reject) => {
-      this.worker.onmessage = ({ data }) => {
-        if (data.ready) return resolve();
-        if (data.failed) return reject(new Error(data.failed));
-        this.receive(data);
+      const fail = message => {
+        if (worker !== this.worker) return; // it has been stopped meanwhile
+        if (!isReady) return reject(new Error(message)); // it would not start a second time either
+        this.stop(new Error(`An engine has failed and is started again; once more, or with fewer molecules, it may work (${message})`));
       };
-      this.worker.onerror = e => reject(new Error(e.message));
+      worker.onmessage = ({ data }) => {
+        if (data.failed) return fail(data.failed);
+        if (!data.ready) return this.receive(data);
+        isReady = true;
+        resolve();
+      };
+      worker.onerror = e => fail(e.message);
     });
-    this.worker.postMessage({ module: pool.module });
+    worker.postMessage({ module: pool.module });
   }
   receive({ id, share, response, bytes }) {
     const question = this.pending.get(id);
@@ -56,12 +64,13 @@ class Engine {
       this.started.then(() => this.worker.postMessage({ id, method, request: JSON.stringify(request), bytes }), reject);
     });
   }
-  // stop ends what the worker computes, with all that it knows.
-  stop() {
+  // stop ends what the worker computes, with all that it knows; reason is what its questions are answered with.
+  stop(reason = new Cancelled()) {
     this.worker.terminate();
-    for (const { reject } of this.pending.values()) reject(new Cancelled());
+    for (const { reject } of this.pending.values()) reject(reason);
     this.pending.clear();
     this.start();
+    this.restarted(this);
   }
 }
 
@@ -79,9 +88,12 @@ const pool = {
     // Streaming, so that the unpacked engine is never held as a whole.
     this.module = await WebAssembly.compileStreaming(new Response(stream, { headers: { "Content-Type": "application/wasm" } }));
     this.url = URL.createObjectURL(new Blob([worker], { type: "text/javascript" }));
-    this.desk = new Engine();
+    this.desk = new Engine(() => { data.stale = true; });
     const count = Math.max(1, Math.min(navigator.hardwareConcurrency || 2, 8));
-    this.predictors = Array.from({ length: count }, () => new Engine());
+    const reload = engine => { // without a file, a question says that it is to be dropped again
+      for (const [name, bytes] of this.files) engine.call("load", { model: name }, { bytes }).catch(() => {});
+    };
+    this.predictors = Array.from({ length: count }, () => new Engine(reload));
     const shares = this.predictors.map(() => 0);
     const answers = await Promise.all(this.predictors.map((engine, k) => engine.call("load", { model: "admet" }, {
       progress: share => {
@@ -98,16 +110,27 @@ const pool = {
     this.files.set(name, bytes);
     return answers[0];
   },
-  // each calls a method for each request, on any predictor, and use with each answer as it comes.
+  // each calls a method for each request, on any predictor, and use with each answer as it comes. It ends with the
+  // first failure, or when it is cancelled, and then uses no later answer.
   async each(method, requests, signal, use) {
-    let next = 0;
-    await Promise.all(this.predictors.map(async engine => {
-      while (next < requests.length && !signal.aborted) {
+    let next = 0, isOver = false;
+    const answer = async engine => {
+      while (next < requests.length && !isOver) {
         const k = next++;
-        use(await engine.call(method, requests[k]), k);
+        const value = await engine.call(method, requests[k]);
+        if (!isOver) use(value, k);
       }
-    }));
-    if (signal.aborted) throw new Cancelled();
+    };
+    const cancelled = new Promise((_, reject) => {
+      const cancel = () => reject(new Cancelled());
+      if (signal.aborted) cancel();
+      signal.addEventListener("abort", cancel, { once: true });
+    });
+    try {
+      await Promise.race([cancelled, Promise.all(this.predictors.map(answer))]);
+    } finally {
+      isOver = true;
+    }
   },
 };
 

@@ -155,7 +155,7 @@ const tools = {
   // place returns where the points are on the canvas.
   place() {
     const canvas = $("#points"), points = [...this.map];
-    const bound = k => [Math.min(...points.map(p => p[1][k])), Math.max(...points.map(p => p[1][k]))];
+    const bound = k => points.reduce(([low, high], [, at]) => [Math.min(low, at[k]), Math.max(high, at[k])], [Infinity, -Infinity]);
     const [x0, x1] = bound(0), [y0, y1] = bound(1), edge = 14;
     return points.map(([number, [x, y]]) => ({
       number, x: edge + (canvas.width - 2 * edge) * (x - x0) / (x1 - x0 || 1), y: canvas.height - edge - (canvas.height - 2 * edge) * (y - y0) / (y1 - y0 || 1),

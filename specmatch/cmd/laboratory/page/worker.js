@@ -16,6 +16,12 @@ onmessage = async ({ data }) => {
     return;
   }
   current = data.id;
-  const response = laboratory(data.method, data.request, data.bytes);
+  let response;
+  try {
+    response = laboratory(data.method, data.request, data.bytes);
+  } catch (e) {
+    return postMessage({ failed: String(e) });
+  }
+  if (response === undefined) return; // the engine has ended, and says so itself
   postMessage({ id: data.id, response: JSON.parse(response), bytes: self.memory.buffer.byteLength });
 };

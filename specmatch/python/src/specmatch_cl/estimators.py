@@ -8,6 +8,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -21,6 +22,7 @@ from . import parameters, records, tool, worker
 
 Rows = NDArray[np.float32]
 
+SPLITS = ("auto", "random", "stratified", "scaffold", "stratified-scaffold", "cluster")
 AT_ONCE = 256  # so many records are asked of a process that stays
 
 def bar(label: str, total: int | None, shown: bool) -> Callable[[int, int | None], None]:
@@ -53,6 +55,18 @@ def checked(sample_weight: Any, count: int) -> NDArray[np.float64] | None:
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
         raise ValueError("sample_weight has a weight that is no number of at least 0, or only zeros")
     return weights
+
+def bounded(value: Any) -> tuple[str, float]:
+    """A target that may be a bound, as a text for the program, and its number; NaN is a gap."""
+    if records.missing(value) or value == "":
+        return "", np.nan
+    bound = re.match(r"\s*[<>≤≥]=?", value) if isinstance(value, str) else None
+    sign = bound[0].strip() if bound else ""
+    try:
+        number = float(value[bound.end():] if bound else value)
+    except (TypeError, ValueError):
+        raise ValueError(f"the target {value!r} is neither a number nor a bound such as '>10'") from None
+    return "" if np.isnan(number) else sign + repr(number), number
 
 def numbers(path: Path) -> list[dict[str, list[float]]]:
     """The columns of numbers of a table metrics.csv, for each of its units."""
@@ -96,7 +110,9 @@ class Base(BaseEstimator):
     def _arguments(self, command: str, form: str, **more: Any) -> list[str]:
         """A command for records on standard input, with the parameters that are its flags."""
         given = {name: getattr(self, name, None) for name in parameters.FLAGS[command]}
-        return [command, *tool.flags(in_="-", format=form, id="row"), *tool.flags(**given | more)]
+        # Tables of labels know molecules by their SMILES, and not by the numbers of these records.
+        known = None if form == "csv" and given.get("targets") is not None else "row"
+        return [command, *tool.flags(in_="-", format=form, id=known), *tool.flags(**given | more)]
 
     def _train(self, command: str, data: Any, targets: list[list[str]], **more: Any) -> tuple[bytes, ...]:
         """The models that a command leaves that trains on the data."""
@@ -121,12 +137,20 @@ class Base(BaseEstimator):
             self.history_ = numbers(Path(folder, "run", "metrics.csv"))
             return tuple(tool.models_of(Path(folder, "run")))
 
+    def _encoded(self, X: Iterable[Any], files: Sequence[bytes]) -> tuple[str, Iterator[bytes]]:
+        """The format of records for models, and their text in pieces."""
+        return records.encode(X, ignore=self._ignored(), default=lambda: tool.form_of(files[0]))
+
     def _stream(self, command: str, X: Iterable[Any], files: Sequence[bytes],
                 total: int | None = None, **more: Any) -> Iterator[Rows]:
         if self.handle_invalid not in self._choices:
             raise ValueError(f"handle_invalid is {self.handle_invalid!r}; want one of {list(self._choices)}")
+        rest = iter(X)
+        head = list(islice(rest, 1))
+        if not head:  # as an empty part of a table
+            return
         show, done, bad = bar(command, total, self.verbose), 0, 0
-        form, text = records.encode(X, ignore=self._ignored())
+        form, text = self._encoded(chain(head, rest), files)
         arguments = self._arguments(command, form, strict=self.handle_invalid == "error", out="-", **more)
         if total is not None and total <= AT_ONCE:
             batches = worker.asked(arguments, files, b"".join(text), self.n_jobs, records.FIRST[form])
@@ -270,6 +294,8 @@ class Predictor(parameters.Predictor, Base):
     _choices = ("error", "nan", "drop", "prior")
 
     def _fit(self, X: Any, targets: list[list[str]], weights: NDArray[np.float64] | None) -> Self:
+        if self.split not in (None, *SPLITS):
+            raise ValueError(f"split is {self.split!r}; want one of {list(SPLITS)}")
         data = list(records.listed(X))
         check_consistent_length(data, targets[0])
         names = [f"y{k}" for k in range(len(targets))]
@@ -323,8 +349,9 @@ class Predictor(parameters.Predictor, Base):
         Returns
         -------
         list of numpy.ndarray of float64
-            For each record the contributions [nodes×outputs], of atoms in the order of the SMILES, and of outputs in
-            the order of the targets or of classes_; None for one that cannot be read.
+            For each record the contributions [nodes×outputs], of atoms in the order of the SMILES or of RDKit's
+            molecule, and of outputs in the order of the targets or of classes_; None for one that cannot be read.
+            Hydrogens of RDKit's molecule are counted at their neighbours, and have rows of 0.
         """
         data = list(records.listed(X))
         explained: list[NDArray[np.float64] | None] = [None] * len(data)
@@ -338,7 +365,8 @@ class Predictor(parameters.Predictor, Base):
         for line in text.splitlines():
             keys = json.loads(line)
             nodes = keys["nodes"]  # whose names are sorted as texts: y10 is before y2
-            explained[int(keys["id"])] = np.array([nodes[name] for name in names], np.float64).T
+            i, rows = int(keys["id"]), np.array([nodes[name] for name in names], np.float64).T
+            explained[i] = records.by_atom(i, data[i], rows) if hasattr(data[i], "GetNumAtoms") else rows
         return explained
 
     @abstractmethod
@@ -363,7 +391,9 @@ class Predictor(parameters.Predictor, Base):
     def _explained(self, data: list[Any], name: str) -> str:
         """The text of a file of explanations, whose kind its name says."""
         check_is_fitted(self, "models_")
-        form, text = records.encode(data, ignore=self._ignored())
+        if not data:
+            return ""
+        form, text = self._encoded(data, self.models_)
         with tempfile.TemporaryDirectory() as folder:
             source, out = Path(folder, f"in.{form}"), Path(folder, name)
             source.write_bytes(b"".join(text))
@@ -454,7 +484,7 @@ class Regressor(RegressorMixin, Predictor):
         X : list, array, Series or table of one column
             Records.
         y : array-like of float
-            Targets [records] or [records×targets]; NaN is not known.
+            Targets [records] or [records×targets]; NaN is not known. With bounds=True, texts such as ">10", too.
         sample_weight : array-like of float, optional
             Weights [records] in the loss and in the linear model, at least 0. A record of weight 0 is not used.
 
@@ -463,13 +493,14 @@ class Regressor(RegressorMixin, Predictor):
         Regressor
             Itself.
         """
-        values = np.asarray(y, dtype=np.float64)
-        table = values.reshape(len(values), -1)
+        given = np.asarray(y, dtype=object if self.bounds else np.float64)
+        cells = [[bounded(v) for v in row] for row in given.reshape(len(given), -1)]
+        table = np.array([[number for _, number in row] for row in cells])
         weights = checked(sample_weight, len(table))
         known = ~np.isnan(table)
         counted = known if weights is None else known * weights[:, np.newaxis]
         self.prior_ = (np.where(known, table, 0.0) * counted).sum(axis=0) / counted.sum(axis=0)
-        return self._fit(X, [["" if np.isnan(v) else repr(float(v)) for v in column] for column in table.T], weights)
+        return self._fit(X, [[text for text, _ in column] for column in zip(*cells)], weights)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predicts the targets.
@@ -545,19 +576,35 @@ class Classifier(ClassifierMixin, Predictor):
         weights = checked(sample_weight, len(index))
         counts = np.bincount(index, weights, len(self.classes_))
         self.prior_ = counts / max(counts.sum(), np.finfo(float).tiny)
-        texts = [str(c) for c in self.classes_]
-        self._fit(X, [[texts[i] for i in index]], weights)
-        if gaps := set(texts) - set(self._head()["class_values"]):
-            raise ValueError(f"classes of these names are read as gaps: {sorted(gaps)}")
+        if not counts.all():
+            raise ValueError(f"all records of these classes have the weight 0: {self.classes_[counts == 0].tolist()}")
+        texts = self._texts()
+        if len(set(texts)) < len(texts):
+            raise ValueError(f"some of these classes differ in blanks only: {self.classes_.tolist()}")
+        data = list(records.listed(X))
+        self._fit(data, [[texts[i] for i in index]], weights)
+        for k, text in enumerate(texts):
+            if text in self._head()["class_values"]:
+                continue
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)
+                rows = self._predicted([r for r, i in zip(data, index) if i == k])
+            gap = "is read as a gap, or merge drops its records" if self.merge else "is read as a gap"
+            why = gap if np.isfinite(rows).any() else "has no record that can be read"
+            raise ValueError(f"the class {text!r} {why}")
         return self
 
+    def _texts(self) -> list[str]:
+        """The names of the classes, as the program reads them."""
+        return [str(c).strip() for c in self.classes_]
+
     def _names(self) -> list[str]:
-        return [f"class_{c}" for c in self.classes_]
+        return [f"class_{text}" for text in self._texts()]
 
     def _of_classes(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
         """Columns in the order of classes_."""
-        texts = self._head()["class_values"]
-        return columns[:, [texts.index(str(c)) for c in self.classes_]]
+        values = self._head()["class_values"]
+        return columns[:, [values.index(text) for text in self._texts()]]
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predicts probabilities.
@@ -625,7 +672,10 @@ def valid(smiles: Any) -> NDArray[np.bool_]:
     numpy.ndarray of bool
         True for each molecule that can be read.
     """
+    data = list(records.listed(smiles))
+    if not data:
+        return np.empty(0, np.bool_)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        rows = Embedder(handle_invalid="nan", features="morgan:2:16").transform(smiles)
+        rows = Embedder(handle_invalid="nan", features="morgan:2:16").transform(data)
     return np.asarray(~np.isnan(rows).any(axis=1), dtype=np.bool_)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from . import tool
 
+PREDICTING = ("head", "beside", "forest", "shares", "calibration", "domain")  # of a card, what predictions need
 LOOPS = {2: (4, 0), 4: (6, 0, 0, 0)}  # of so many categories of a bond, those that an atom has to itself
 
 def layer(name: str, tensors: dict[str, Tensor]) -> nn.Module:
@@ -119,7 +120,7 @@ def to_torch(model: tool.Source = None, readout: str = "auto") -> Encoder:
     """The encoder of a model file, None being that of the program, in evaluation mode; readout
     is as ``-readout`` of ``specmatch embed``. A head and dropout are left out."""
     data = tool.load(model)
-    card = {k: v for k, v in tool.read_card(data).items() if k not in ("head", "beside")}
+    card = {k: v for k, v in tool.read_card(data).items() if k not in PREDICTING}
     weights = {name: w for name, w in load(data).items() if not name.startswith(("predictor.", "beside."))}
     return Encoder(card, weights, readout).eval()
 

@@ -500,8 +500,7 @@ class Predictor:
         split : str, default "auto"
             Split of the records: random, stratified (every class in each part), scaffold (as in the
             literature), stratified-scaffold or cluster (whole clusters of similar molecules in a part), into
-            80, 10 and 10 %, or a column with train, valid or test (if it has no valid or no test, a ninth of
-            train is that part); auto is random for regression and stratified otherwise.
+            80, 10 and 10 %; auto is random for regression and stratified otherwise.
         target_scale : str, default "auto"
             Scale on which targets are fitted: auto, plain, log (-log) or LOW,HIGH (-range LOW,HIGH), their
             log-odds between two ends, such as 0,100 for per cent; auto takes logarithms of positive targets

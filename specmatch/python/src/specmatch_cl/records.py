@@ -2,12 +2,13 @@
 import csv
 import io
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from importlib import import_module
 from itertools import chain, islice
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 CHUNK = 1024  # records in a piece of text
 FIRST = {"csv": 2, "jsonl": 1}  # the line of the first record, by format
@@ -26,19 +27,20 @@ def listed(records: Any) -> Any:
 def missing(value: Any) -> bool:
     return value is None or type(value).__name__ == "NAType" or isinstance(value, float) and value != value
 
-def encode(records: Iterable[Any], targets: Sequence[Sequence[str]] = (),
-           ignore: Collection[str] = ()) -> tuple[str, Iterator[bytes]]:
+def encode(records: Iterable[Any], targets: Sequence[Sequence[str]] = (), ignore: Collection[str] = (),
+           default: Callable[[], str] = lambda: "csv") -> tuple[str, Iterator[bytes]]:
     """The format of the records, and their text in pieces.
 
     targets are further columns y0, y1 and so on; every record has its number, from 0, as row.
     ignore names what of a graph is skipped, where it would be an error that it cannot be used.
+    default is asked for the format if all of the first records are missing.
     """
     rest = iter(records)
     head = list(islice(rest, CHUNK))
     numbered = enumerate(chain(head, rest))
     names = [f"y{k}" for k in range(len(targets))]
-    first = next((r for r in head if not missing(r)), "")
-    if isinstance(first, str) or hasattr(first, "GetNumAtoms"):
+    first = next((r for r in head if not missing(r)), None)
+    if isinstance(first, str) or hasattr(first, "GetNumAtoms") or first is None and default() == "csv":
         rows = ([i, smiles(i, r), *(t[i] for t in targets)] for i, r in numbered)
         return "csv", table(chain([["row", "smiles", *names]], rows))
     known = ({"row": i} | graph(i, r, ignore) | {name: t[i] for name, t in zip(names, targets)} for i, r in numbered)
@@ -60,6 +62,24 @@ def smiles(i: int, record: Any) -> str:
     if not isinstance(record, str):
         raise TypeError(f"record {i} is of type {type(record).__name__}, where the first one is a text")
     return record.replace("\r", "↵").replace("\n", "↵")
+
+def by_atom(i: int, molecule: Any, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rows in the order of the SMILES that the program got, put into that of the atoms of RDKit's molecule.
+
+    The program drops hydrogens, and with largest_fragment other parts of a salt: their rows are 0.
+    """
+    chem: Any = import_module("rdkit.Chem")
+    order: list[int] = list(molecule.GetPropsAsDict(True, True)["_smilesAtomOutputOrder"])
+    atoms = [molecule.GetAtomWithIdx(a) for a in order]
+    heavy = [atom.GetIdx() for atom in atoms if atom.GetAtomicNum() > 1 or atom.GetIsotope()]
+    parts = [[a for a in heavy if a in part] for part in chem.GetMolFrags(molecule)]
+    kept = [o for o in (order, heavy) if len(o) == len(rows)][:1] or [o for o in parts if len(o) == len(rows)]
+    if len(kept) != 1:
+        raise ValueError(f"record {i}: which {len(rows)} of {len(order)} atoms are explained is not known: "
+                         "explain its SMILES, or remove hydrogens and small fragments first")
+    scattered = np.zeros((len(order), rows.shape[1]))
+    scattered[kept[0]] = rows
+    return scattered
 
 def graph(i: int, record: Any, ignore: Collection[str] = ()) -> dict[str, Any]:
     """The keys of a line of JSON Lines, without edges if there is no record."""
@@ -138,7 +158,7 @@ def from_data(i: int, record: Any, ignore: Collection[str]) -> dict[str, Any]:
         if name in ("x", "y", "edge_index", "batch", "ptr") or rows == 0:
             continue
         if name in ("edge_attr", "edge_weight") and name not in ignore:
-            keys |= edge_values(i, name, value)
+            keys |= edge_values(i, name, value if name == "edge_attr" else np.asarray(value, float))
         elif name.startswith("edge_") or rows == len(edges) != nodes:
             refuse(i, "edge", [name], "call it 'edge_attr' or 'edge_weight'", ignore)
         elif rows == nodes > 1:

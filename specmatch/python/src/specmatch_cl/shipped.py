@@ -45,6 +45,8 @@ class Predictor:
             A column for each endpoint, which ``pandas.DataFrame`` takes.
         """
         data = list(records.listed(X))
+        if not data:
+            return {name: column[:0] for name, column in self.predict([None], level, distance).items()}
         form, text = records.encode(data)
         flags = tool.flags(in_="-", format=form, id="row", model=self.name, out="-", level=level, distance=distance)
         columns: dict[str, NDArray[np.float64]] = {}

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 Source = str | os.PathLike[str] | None  # of a model; None is that of the program
 Seed = int | np.random.RandomState | np.random.Generator | None
+MODEL = "specmatch_cl_model_"  # by which messages have the names of files that a caller has not written
 ENDED = (errno.EPIPE, errno.EINVAL)  # says writing to a program that has ended, the latter on Windows
 
 class SpecmatchError(ValueError):
@@ -51,15 +52,16 @@ def flags(**values: Any) -> list[str]:
 
 def models(folder: str, files: Sequence[bytes]) -> list[str]:
     """The flag that names model files, which are written into a folder."""
-    names = [f"{folder}/{i}.safetensors" for i in range(len(files))]
+    names = [f"{folder}/{MODEL}{i}.safetensors" for i in range(len(files))]
     for name, data in zip(names, files):
         Path(name).write_bytes(data)
     return flags(model=names or None)
 
 def message(text: str, first: int) -> str:
-    """A message with records by number, from 0, for lines of standard input."""
+    """A message with records by number, from 0, for lines of standard input, and models by number, too."""
     text = re.sub(r"^specmatch(\.exe)?: | \(-h explains the flags\)$", "", text)
     text = re.sub(r"(?<!\S)(?:dataset: )?-:(\d+)", lambda m: f"record {int(m[1]) - first}", text)
+    text = re.sub(rf"\S*{MODEL}(\d+)\.safetensors: (specmatch: )?", r"model \1: ", text)
     return re.sub(r"^(dataset: )?-: ", "", text)
 
 def warn(lines: Iterable[str]) -> None:
@@ -189,6 +191,10 @@ def members(path: str | os.PathLike[str]) -> list[bytes]:
             return [archive.read(m["name"]) for m in manifest["models"]]
     except (zipfile.BadZipFile, KeyError):  # the program says what is wrong with another file
         return [folder.read_bytes()]
+
+def form_of(model: bytes) -> str:
+    """The format of the records that a model reads."""
+    return "csv" if read_card(model)["encoder"]["kind"] == "chemgin" else "jsonl"
 
 def read_card(model: Source | bytes = None) -> dict[str, Any]:
     """What a model file, or its contents, says about its model: encoder, features, head, where it comes from."""
