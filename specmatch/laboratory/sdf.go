@@ -3,6 +3,8 @@ package laboratory
 import (
 	"fmt"
 	"strings"
+
+	"github.com/specmatch/specmatch/gnn/dataset/records"
 )
 
 // mostProperties bounds the columns of an SD file.
@@ -69,7 +71,7 @@ func (r *propertyReader) end() {
 // read reads a line, and returns it with the name that its property has.
 func (r *propertyReader) read(line string) string {
 	text := strings.TrimRight(line, " \t\r\n")
-	name, isProperty := propertyName(text)
+	name, isProperty := records.PropertyName(text)
 	switch {
 	case strings.HasPrefix(line, "$$$$"):
 		r.end()
@@ -105,17 +107,4 @@ func (r *propertyReader) distinct(name string) string {
 		}
 		unique = fmt.Sprintf("%s_%d", name, n)
 	}
-}
-
-// propertyName returns NAME of a line such as "> 25 <NAME> (7)".
-func propertyName(line string) (name string, ok bool) {
-	if !strings.HasPrefix(line, ">") {
-		return "", false
-	}
-	_, name, ok = strings.Cut(line, "<")
-	end := strings.LastIndexByte(name, '>')
-	if !ok || end < 1 {
-		return "", false
-	}
-	return name[:end], true
 }

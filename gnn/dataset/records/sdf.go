@@ -142,7 +142,7 @@ func (text molfile) properties() (values map[string]string, names, twice []strin
 	}
 	for line := range strings.Lines(tail) {
 		line = strings.TrimRight(line, " \t\r\n")
-		head, ok := propertyName(line)
+		head, ok := PropertyName(line)
 		if !blank || !ok {
 			value = append(value, line)
 			blank = line == ""
@@ -162,8 +162,8 @@ func (text molfile) properties() (values map[string]string, names, twice []strin
 	return values, names, twice
 }
 
-// propertyName returns NAME of a line such as "> 25 <NAME> (7)".
-func propertyName(line string) (name string, ok bool) {
+// PropertyName returns NAME of a line of an SD file such as "> 25 <NAME> (7)", at which a property begins.
+func PropertyName(line string) (name string, ok bool) {
 	if !strings.HasPrefix(line, ">") {
 		return "", false
 	}
