@@ -24,6 +24,7 @@ const (
 	list              // new entries are added to the run's
 	free              // no result depends on it
 	once              // free, and not inherited from the run
+	file              // free, if both runs have one: its contents are compared instead
 )
 
 // Grows marks list flags, such as -method, whose entries have separate results. When a run is
@@ -32,6 +33,14 @@ func (f *FlagSet) Grows(names ...string) { f.mark(list, names) }
 
 // Free marks flags that results do not depend on, such as paths.
 func (f *FlagSet) Free(names ...string) { f.mark(free, names) }
+
+// Files marks flags with the path of a file that a run can do without. The path may change, since the contents
+// are compared instead, see [FlagSet.Input]; but a run that had the file has it again, and one without it has none.
+// A text in words stands for no file, and must not change.
+func (f *FlagSet) Files(words []string, names ...string) {
+	f.mark(file, names)
+	f.words = append(f.words, words...)
+}
 
 func (f *FlagSet) mark(r role, names []string) {
 	for _, name := range names {
@@ -171,6 +180,9 @@ func (f *FlagSet) Compare(previous map[string]json.RawMessage, mayDiffer ...stri
 		case !ok:
 			return fmt.Errorf("-%s was %s, and this version has no such flag", name, Show(old))
 		case r == free || r == once:
+		case r == file && f.isFile(old) && f.isFile(v):
+		case r == file && !slices.Equal(elements(old), elements(v)):
+			return fmt.Errorf("-%s was %s, now it is %s", name, given(old), given(v))
 		case name == f.first || name == f.count:
 			a, _ := f.rangeOf(previous)
 			if b, ok := f.rangeOf(current); !ok || b.first > a.first || b.end() < a.end() {
@@ -192,6 +204,20 @@ func (f *FlagSet) Compare(previous map[string]json.RawMessage, mayDiffer ...stri
 		}
 	}
 	return nil
+}
+
+// isFile reports whether the value of a flag marked by [FlagSet.Files] names a file.
+func (f *FlagSet) isFile(v json.RawMessage) bool {
+	e := elements(v)
+	return len(e) > 0 && !slices.Contains(f.words, e[0])
+}
+
+// given is [Show] for flags with a value such as none, which is not the same as no value.
+func given(v json.RawMessage) string {
+	if len(elements(v)) == 0 {
+		return "not given"
+	}
+	return Show(v)
 }
 
 // All returns the values of all flags by name, see [Resolved].

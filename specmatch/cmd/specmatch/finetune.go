@@ -93,7 +93,8 @@ func setupFinetune(f *cli.FlagSet) cli.Action {
 	f.Arguments("in", "out")
 	f.Section("Input", func() { f.Add(&x.input) })
 	f.Section("Targets and splits", func() { x.registerTask(f) })
-	f.Free("in", "valid", "test")
+	f.Free("in")
+	f.Files([]string{finetune.NoTest}, "valid", "test")
 	f.Section("Model and fit", func() { x.registerModel(f) })
 	f.Section("Engine and output", func() { f.Add(&x.engine, &x.output) })
 	f.Earlier("node-features", string(dataset.FeaturesAuto))
@@ -362,7 +363,7 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 	if err := x.readExamples(ctx, options, stderr); err != nil {
 		return err
 	}
-	sum, err := x.input.sum(ctx, x.flags)
+	sum, err := x.input.sum(ctx, x.flags, "in")
 	if err != nil {
 		return err
 	}
@@ -382,7 +383,7 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 
 // readExamples reads the records with their targets and the numbers of -features.
 func (x *tuning) readExamples(ctx context.Context, options records.Options, stderr io.Writer) error {
-	task, err := x.task(ctx)
+	task, parts, err := x.task()
 	if err != nil {
 		return err
 	}
@@ -406,6 +407,11 @@ func (x *tuning) readExamples(ctx context.Context, options records.Options, stde
 		return err
 	case x.examples.Content == records.Graphs && x.besideGraphs():
 		return cli.Usagef("-features are of molecules, and %s has graphs", x.In)
+	}
+	for flag, part := range parts { // once streams are read to their ends
+		if _, err := part.sum(ctx, x.flags, flag); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -433,8 +439,8 @@ func (x *tuning) onlyTarget(ctx context.Context, stderr io.Writer) ([]string, er
 	return columns, x.flags.Set("target", text)
 }
 
-// task returns what is learned, with the files of -valid and -test.
-func (x *tuning) task(ctx context.Context) (finetune.Task, error) {
+// task returns what is learned, and the inputs of the files of -valid and -test by the names of their flags.
+func (x *tuning) task() (finetune.Task, map[string]*input, error) {
 	if x.Kind != auto {
 		x.Task.Kind = model.Kind(x.Kind)
 	}
@@ -444,6 +450,7 @@ func (x *tuning) task(ctx context.Context) (finetune.Task, error) {
 	if task.Split == auto {
 		task.Split = ""
 	}
+	inputs := map[string]*input{}
 	for _, part := range []struct {
 		name, path string
 		file       *finetune.File
@@ -461,16 +468,15 @@ func (x *tuning) task(ctx context.Context) (finetune.Task, error) {
 		input := x.input.other(part.path)
 		options, err := input.options()
 		if err != nil {
-			return task, err
+			return task, nil, err
+		}
+		if err := input.hashStream(&options); err != nil {
+			return task, nil, err
 		}
 		*part.file = finetune.File{Path: part.path, Format: options.Format, Input: options.Input}
-		sum, err := input.sum(ctx, nil)
-		if err != nil {
-			return task, err
-		}
-		x.flags.Input(part.name, sum)
+		inputs[part.name] = input
 	}
-	return task, nil
+	return task, inputs, nil
 }
 
 // parseFeatures reads the value of -features.
