@@ -337,7 +337,7 @@ func (c *collection) differences(against string) (blocks []block, err error) {
 				Zero: true,
 			}
 			for _, r := range results {
-				d := minus(r, base)
+				d := c.minus(r, base)
 				if r.label == base.label || d.N == 0 {
 					continue
 				}

@@ -66,4 +66,8 @@ func TestOtherInputs(t *testing.T) {
 			t.Errorf("%s, then %s: %v, want %q", tt.first, tt.second, err, tt.want)
 		}
 	}
+	must(t, tune+"-valid ./u.csv -test ./t.csv -out apart")
+	if want := `"protocol":"-valid u.csv -test t.csv"`; !strings.Contains(read(t, "apart/results.json"), want) {
+		t.Errorf("no %s in\n%s", want, read(t, "apart/results.json"))
+	}
 }
