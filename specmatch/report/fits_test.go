@@ -31,7 +31,11 @@ func fine(t *testing.T, kind, metric string, tables ...string) *run.Run {
 		if err := os.WriteFile(filepath.Join(r.Path, "test-"+number+".csv"), []byte(table), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		r.Units = append(r.Units, run.Record{Name: "seed=" + number, Result: json.RawMessage(`{"Parts":[8,1,1]}`)})
+		r.Units = append(r.Units, run.Record{
+			Name:   "seed=" + number,
+			Result: json.RawMessage(`{"Parts":[8,1,1]}`),
+			Files:  map[string]string{"model-" + number + ".safetensors": "", "test-" + number + ".csv": ""},
+		})
 	}
 	return r
 }
@@ -102,7 +106,8 @@ func TestPositive(t *testing.T) {
 	}
 }
 
-// TestShares: fits to a share of a training set are no models, and not part of the curves of the others.
+// TestShares: fits to a share of a training set are no models, and not part of the curves of the others. What predict
+// writes next to the tables of a run is none of them.
 func TestShares(t *testing.T) {
 	const table = "id,y,y_observed\na,1,2\n"
 	r := fine(t, "regression", "rmse", table, table)
@@ -122,6 +127,9 @@ func TestShares(t *testing.T) {
 				Values: map[string]string{"loss": loss},
 			})
 		}
+	}
+	if err := os.WriteFile(filepath.Join(r.Path, "test-new.csv"), []byte("id,y\nx,1\n"), 0o644); err != nil {
+		t.Fatal(err)
 	}
 	x, err := newTuned(r)
 	if err != nil {
