@@ -270,15 +270,18 @@ func elements(v json.RawMessage) []string {
 
 // Show returns the command-line text of a value encoded by [Resolved], "none" if it is empty. It shortens
 // long values.
-func Show(v json.RawMessage) string {
+func Show(v json.RawMessage) string { return Shorten(Text(v)) }
+
+// Text is [Show] without shortening.
+func Text(v json.RawMessage) string {
 	e := elements(v)
 	switch {
 	case len(e) == 0:
 		return "none"
 	case bytes.HasPrefix(v, []byte("[")):
-		return Shorten(setting.JoinList(e))
+		return setting.JoinList(e)
 	}
-	return Shorten(e[0])
+	return e[0]
 }
 
 // longest is how many bytes of a value messages show.

@@ -110,7 +110,7 @@ func collate(runs []*run.Run, oracle bool) *collection {
 	for _, r := range runs {
 		var parts []string
 		for _, flag := range c.swept {
-			parts = append(parts, flag+"="+show(r.Flags[flag]))
+			parts = append(parts, flag+"="+cli.Shorten(show(r.Flags[flag])))
 		}
 		c.labels = append(c.labels, strings.Join(parts, ", "))
 	}
@@ -258,12 +258,12 @@ func find(results []result, name string) (result, bool) {
 }
 
 // show returns a flag's value as the command line would have it, "–" for one that is
-// not there.
+// not there. It may be long: tables and labels shorten it.
 func show(v json.RawMessage) string {
 	if v == nil {
 		return "–"
 	}
-	return cli.Show(v)
+	return cli.Text(v)
 }
 
 func number(v json.RawMessage) float64 {

@@ -36,7 +36,7 @@ func unequal(a, b *run.Run) []block {
 	t := table.New("setting", table.Names("first", "second")...)
 	for _, s := range settingsOf([]*run.Run{a, b}) {
 		if s.differs() && !slices.Contains([]string{"started", "finished units", "-out"}, s.name) {
-			t.Add(s.name, texts(s.values...)...)
+			t.Add(s.name, s.cells()...)
 		}
 	}
 	return []block{{table: t}}
