@@ -194,7 +194,7 @@ $\dagger$ diverged once
 func TestForeignText(t *testing.T) {
 	tb := New("set", Names("a\x1b[2J")...)
 	tb.Caption = "x\x1b[31m <script>alert(1)</script> ![p](http://q)\nz"
-	tb.Footnotes = []string{"<img src=x>"}
+	tb.Footnotes = []string{"<img src=x>\x1b[31m"}
 	tb.Add("n\r\x9b<b>", Text("v\x07"))
 	var text, markdown bytes.Buffer
 	if err := errors.Join(tb.WriteText(&text), tb.WriteMarkdown(&markdown)); err != nil {

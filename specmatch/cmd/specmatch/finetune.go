@@ -20,6 +20,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch/run"
 	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/specmatch/train"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // auto is the value of -kind and -split that leaves the choice to the program.
@@ -313,7 +314,7 @@ func (x *tuning) run(ctx context.Context, stdout, stderr io.Writer) (err error) 
 		return err
 	}
 	set := x.examples.Set
-	fmt.Fprintf(stderr, "%d %s, %s\n", len(set.Graphs), x.examples.Content, x.examples.Summary())
+	fmt.Fprintf(stderr, "%d %s, %s\n", len(set.Graphs), x.examples.Content, files.Printable(x.examples.Summary()))
 	err = train.Fits(x.engine.Backend, x.engine.Precision, x.arch, set.Graphs, x.recipe.Batch)
 	if err != nil {
 		return cli.Usagef("-hidden %d -layers %d -batch %d: %w",
@@ -435,7 +436,7 @@ func (x *tuning) onlyTarget(ctx context.Context, stderr io.Writer) ([]string, er
 			x.In, strings.Join(columns, ", "))
 	}
 	text := setting.JoinList(columns)
-	fmt.Fprintf(stderr, "%s: -target %s, the only column that it can be\n", x.In, text)
+	fmt.Fprintf(stderr, "%s: -target %s, the only column that it can be\n", x.In, files.Printable(text))
 	return columns, x.flags.Set("target", text)
 }
 
@@ -541,7 +542,7 @@ func (x *tuning) chooseFeatures(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stderr, "%s: %s\n", x.In, line)
+	fmt.Fprintf(stderr, "%s: %s\n", x.In, files.Printable(line))
 	x.notes = append(x.notes, line)
 	return nil
 }
@@ -575,7 +576,7 @@ func (x *tuning) chooseScales(ctx context.Context, stderr io.Writer) error {
 	}
 	lines, err := x.examples.ChooseScales(ctx, be, x.arch, splits...)
 	for _, line := range lines {
-		fmt.Fprintf(stderr, "%s: %s\n", x.In, line)
+		fmt.Fprintf(stderr, "%s: %s\n", x.In, files.Printable(line))
 		x.notes = append(x.notes, line)
 	}
 	return err

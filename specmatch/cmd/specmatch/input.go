@@ -245,7 +245,8 @@ func (file *input) describeTable(t *records.Table, sum string, stderr io.Writer)
 func (file *input) describe(trained string, stderr io.Writer) {
 	fmt.Fprintf(stderr, "%s: %v\n", file.In, file.reading)
 	if features := file.reading.Features(); trained != "" && features != "" && features != trained {
-		fmt.Fprintf(stderr, "%s: the model was trained on other columns or keys: %s\n", file.In, trained)
+		fmt.Fprintf(stderr, "%s: the model was trained on other columns or keys: %s\n",
+			file.In, files.Printable(trained))
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,5 +70,32 @@ func TestOtherInputs(t *testing.T) {
 	must(t, tune+"-valid ./u.csv -test ./t.csv -out apart")
 	if want := `"protocol":"-valid u.csv -test t.csv"`; !strings.Contains(read(t, "apart/results.json"), want) {
 		t.Errorf("no %s in\n%s", want, read(t, "apart/results.json"))
+	}
+}
+
+// TestForeignColumns: a column's name does not steer the terminal.
+func TestForeignColumns(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var rows strings.Builder
+	for i, line := range strings.Split(strings.TrimSpace(moleculeTable(60)), "\n")[1:] {
+		fmt.Fprintf(&rows, "%s,1e%d\n", strings.Split(line, ",")[1], i%6)
+	}
+	write(t, "m.csv", "smiles,y\x1b[31mz\n"+rows.String())
+	for _, line := range []string{
+		"finetune -in m.csv -out run" + quick,
+		"finetune -in m.csv -test m.csv -out tested" + quick,
+		"predict -in m.csv -model run -out p.csv",
+		"check -in m.csv -target y\x1b[31mz",
+		"report -in run -out r.md",
+		"report -in run -out r.html",
+		"compare -in run,tested",
+	} {
+		stdout, stderr, err := invoke(t.Context(), line)
+		if err != nil || strings.Contains(stdout+stderr, "\x1b") {
+			t.Errorf("%s: %v\n%q", line, err, stdout+stderr)
+		}
+	}
+	if text := read(t, "r.md") + read(t, "run/results.md"); strings.Contains(text, "\x1b") {
+		t.Errorf("%q", text)
 	}
 }

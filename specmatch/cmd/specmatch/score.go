@@ -13,6 +13,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/model"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // scorer compares predictions with observed targets.
@@ -105,7 +106,7 @@ func (s *scorer) write(w io.Writer, resumed int) error {
 			parts = append(parts, metric.Title+" "+text)
 		}
 		fmt.Fprintf(w, "%s: %d records with a target: %s\n",
-			s.targets[task], count, strings.Join(parts, ", "))
+			files.Printable(s.targets[task]), count, strings.Join(parts, ", "))
 	}
 	return s.err
 }
