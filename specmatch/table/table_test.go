@@ -208,6 +208,13 @@ func TestForeignText(t *testing.T) {
 	if b := markdown.String(); strings.ContainsAny(b, "<") || strings.Contains(b, "![p]") {
 		t.Errorf("%s", b)
 	}
+	odd := New("class")
+	odd.Add(`~~a~~ $b$ &lt; c_d`)
+	var escaped bytes.Buffer
+	want := `| \~\~a\~\~ &#36;b&#36; &amp;lt; c\_d |`
+	if err := odd.WriteMarkdown(&escaped); err != nil || !strings.Contains(escaped.String(), want) {
+		t.Errorf("no %s in\n%s", want, escaped.String())
+	}
 	var tex bytes.Buffer
 	tb.Add("[2em]", Text("x"))
 	if err := tb.WriteLaTeX(&tex); err != nil || !strings.Contains(tex.String(), "\\\\\n{[}2em] & x \\\\\n") {
