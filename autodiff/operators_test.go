@@ -395,7 +395,7 @@ func TestSubgradients(t *testing.T) {
 				want = 1
 			}
 			for _, g := range x.Grad() {
-				if math.Abs(g-want) > 1e-12 {
+				if !(math.Abs(g-want) <= 1e-12) {
 					t.Errorf("%s: %s at 0 has gradient %v, want %v", name, op, g, want)
 				}
 			}
@@ -446,7 +446,7 @@ func TestSegmentMax(t *testing.T) {
 					if x[int(i)*f+j] == want {
 						share = 1 / ties
 					}
-					if math.Abs(grad[int(i)*f+j]-share) > 1e-15 {
+					if !(math.Abs(grad[int(i)*f+j]-share) <= 1e-15) {
 						t.Errorf("%s: row %d has the gradient %v, want %v", name, i, grad[int(i)*f+j], share)
 					}
 				}

@@ -81,8 +81,13 @@ func embedComposed(
 	store store,
 ) error {
 	values := e.Width() // about the values of a node
-	if a, err := ArchitectureOf(e); err == nil && a.Readout != "" {
-		values = a.Layers * a.Hidden
+	if a, err := ArchitectureOf(e); err == nil {
+		if a.Readout != "" {
+			values = a.Layers * a.Hidden
+		}
+		if a.Kind == KindResGCN || a.EdgeLabels > 0 || a.Weights { // one-hot features are then rows of a matrix
+			values = max(values, a.In, a.EdgeLabels)
+		}
 	}
 	elements := embedElements
 	if recorder := backend.CapabilitiesOf(be).Recorder; recorder != nil && recorder.Records() {

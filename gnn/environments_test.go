@@ -65,7 +65,7 @@ func TestEnvironments(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range want {
-			if math.Abs(got[i]-want[i]) > 1e-5*(1+math.Abs(want[i]))+2e-7*float64(graphs[i/w].Nodes()) {
+			if !(math.Abs(got[i]-want[i]) <= 1e-5*(1+math.Abs(want[i]))+2e-7*float64(graphs[i/w].Nodes())) {
 				t.Fatalf("%+v: entry %d of %s is %v, want %v", c, i%w, smiles[i/w], got[i], want[i])
 			}
 		}

@@ -241,7 +241,7 @@ func (w *writer) report() {
 // prepare encodes a batch, unless a number is too large for the format.
 func (w *writer) prepare(b *Batch) error {
 	if npy, ok := w.format.(npyFormat); ok && npy.half {
-		large := func(v float64) bool { return math.Abs(v) >= 65520 }
+		large := func(v float64) bool { return math.Abs(float64(float32(v))) >= 65520 } // as it is rounded
 		if k := slices.IndexFunc(b.Values, large); k >= 0 {
 			return fmt.Errorf("%s: %g in column %s is beyond 65504, the largest float16",
 				w.job.Path, b.Values[k], w.job.Model.Columns[k%b.width])

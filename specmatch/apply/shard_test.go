@@ -157,8 +157,8 @@ func TestFloat16(t *testing.T) {
 		}
 	}
 	job := apply.Job{Path: "m.csv", Half: true, Records: records.Options{Input: strings.NewReader("smiles\nC\n")}, Model: apply.Model{Columns: []string{"v"}}}
-	job.Model.Rows = func(context.Context, []*graph.Graph) ([]float64, error) { return []float64{-65520}, nil }
-	if _, err := job.WriteFile(t.Context(), "v.npy"); err == nil || !strings.Contains(err.Error(), "-65520 in column v is beyond 65504") {
+	job.Model.Rows = func(context.Context, []*graph.Graph) ([]float64, error) { return []float64{-65519.999}, nil }
+	if _, err := job.WriteFile(t.Context(), "v.npy"); err == nil || !strings.Contains(err.Error(), "-65519.999 in column v is beyond 65504") {
 		t.Error(err)
 	}
 	if _, err := job.WriteFile(t.Context(), "v.csv"); err == nil || !strings.Contains(err.Error(), "ends in .npy") {

@@ -195,6 +195,8 @@ func TestMergeGaps(t *testing.T) {
 		{"+ - -", false, check.Mean, "-"},
 		{"4 6 >10", true, check.Mean, "5"},
 		{"4 >10", true, check.Drop, "dropped"},
+		{">10 n.d.", true, check.Mean, ">10"},
+		{"n.d. <=2 -", true, check.Drop, "<=2"},
 		{"0 1", true, check.Mean, "0.5"},
 		{"0 1 1", false, check.Mean, "1"},
 		{"0 1", false, check.Mean, ""},

@@ -230,7 +230,7 @@ func imbalance(labels, classes []string) string {
 
 // spread finds decades and outliers.
 func (t *Table) spread(task int, numbers []float64) (found []Finding) {
-	if spansDecades(numbers) {
+	if SpansDecades(numbers) {
 		low := slices.Min(numbers)
 		high := slices.Max(numbers)
 		found = append(found, Finding{"decades", fmt.Sprintf("%.4g to %.4g, %.1f decades: finetune tries the "+
@@ -253,12 +253,22 @@ func (t *Table) spread(task int, numbers []float64) (found []Finding) {
 // leastNumbers is how many numbers a spread can be told of.
 const leastNumbers = 20
 
-// spansDecades reports whether numbers are positive and have a long tail over decades. There, finetune tries the
+// SpansDecades reports whether numbers are positive and have a long tail over decades. There, finetune tries the
 // logarithm.
-func spansDecades(numbers []float64) bool {
+func SpansDecades(numbers []float64) bool {
 	y := slices.Sorted(slices.Values(numbers))
 	n := len(y)
-	return n >= leastNumbers && y[0] > 0 && y[n-1-n/100] >= 10*y[n/100] && stat.Skew(y, nil) > 1
+	return n >= leastNumbers && y[0] > 0 && y[n-1-n/100] >= 10*y[n/100] && isSkewed(y)
+}
+
+// isSkewed reports whether values have a long tail at their upper end.
+func isSkewed(y []float64) bool {
+	mean, std := stat.MeanStdDev(y, nil)
+	cubes := 0.0
+	for _, v := range y {
+		cubes += math.Pow((v-mean)/std, 3)
+	}
+	return cubes/float64(len(y)) > 1
 }
 
 // Fences returns the range beyond which a number is an outlier: Tukey's outer fences, three interquartile ranges from
@@ -272,7 +282,7 @@ func Fences(numbers []float64) (low, high float64) {
 	}
 	low = y[n/4]
 	high = y[3*n/4]
-	if spansDecades(numbers) {
+	if SpansDecades(numbers) {
 		ratio := math.Pow(high/low, 3)
 		return low / ratio, high * ratio
 	}
@@ -331,43 +341,50 @@ func (t *Table) replicates(task int, measured bool) string {
 
 // leaks counts the molecules that two parts have in common.
 func (t *Table) leaks() (found []Finding) {
-	parts := map[string]map[string]bool{} // by a molecule
-	var names []string
+	bare := map[string]map[string]bool{}   // parts of molecules without counter-ions and charges
+	listed := map[string]map[string]bool{} // parts of molecules
 	for i := range t.Rows {
 		r := &t.Rows[i]
-		if parts[r.bare] == nil {
-			parts[r.bare] = map[string]bool{}
-		}
-		parts[r.bare][r.Part] = true
-		if !slices.Contains(names, r.Part) {
-			names = append(names, r.Part)
+		addPart(bare, r.bare, r.Part)
+		addPart(listed, r.SMILES, r.Part)
+	}
+	type leak struct {
+		rows  []int
+		exact int
+	}
+	leaks := map[[2]string]*leak{}
+	for i := range t.Rows {
+		r := &t.Rows[i]
+		for part := range bare[r.bare] {
+			if part >= r.Part {
+				continue
+			}
+			pair := [2]string{part, r.Part}
+			if leaks[pair] == nil {
+				leaks[pair] = new(leak)
+			}
+			leaks[pair].rows = append(leaks[pair].rows, i)
+			if listed[r.SMILES][part] {
+				leaks[pair].exact++
+			}
 		}
 	}
-	slices.Sort(names)
-	for k, a := range names {
-		for _, b := range names[k+1:] {
-			var rows []int
-			exact := 0
-			listed := map[string]bool{} // SMILES of part a
-			for i := range t.Rows {
-				if t.Rows[i].Part == a {
-					listed[t.Rows[i].SMILES] = true
-				}
-			}
-			for i := range t.Rows {
-				r := &t.Rows[i]
-				if r.Part == b && parts[r.bare][a] {
-					rows = append(rows, i)
-					if listed[r.SMILES] {
-						exact++
-					}
-				}
-			}
-			if len(rows) > 0 {
-				found = append(found, Finding{"leakage", fmt.Sprintf("%d records of %s are molecules of %s, too, and "+
-					"%d more but for counter-ions or charges (%s)", exact, b, a, len(rows)-exact, t.lines(rows))})
-			}
-		}
+	for _, pair := range slices.SortedFunc(maps.Keys(leaks), comparePairs) {
+		l := leaks[pair]
+		text := fmt.Sprintf("%d records of %s are molecules of %s, too, and %d more but for counter-ions or "+
+			"charges (%s)",
+			l.exact, pair[1], pair[0], len(l.rows)-l.exact, t.lines(l.rows))
+		found = append(found, Finding{"leakage", text})
 	}
 	return found
+}
+
+func comparePairs(a, b [2]string) int { return slices.Compare(a[:], b[:]) }
+
+// addPart notes that a part has a molecule.
+func addPart(parts map[string]map[string]bool, molecule, part string) {
+	if parts[molecule] == nil {
+		parts[molecule] = map[string]bool{}
+	}
+	parts[molecule][part] = true
 }

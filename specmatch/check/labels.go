@@ -88,8 +88,8 @@ func Number(text string) (y float64, ok bool) {
 	return y, err == nil && !math.IsNaN(y) && !math.IsInf(y, 0)
 }
 
-// labelsOf returns the labels of a task that are not missing, and those that are numbers. Next to a number, texts
-// such as n.d. are missing, too.
+// labelsOf returns the labels of a task that are not missing, and those that are numbers. Next to a number or a
+// bound, texts such as n.d. are missing, too.
 func labelsOf(rows [][]string, task int) (given []string, numbers []float64) {
 	for _, row := range rows {
 		text := strings.TrimSpace(row[task])
@@ -101,7 +101,7 @@ func labelsOf(rows [][]string, task int) (given []string, numbers []float64) {
 			numbers = append(numbers, y)
 		}
 	}
-	if len(numbers) > 0 {
+	if len(numbers) > 0 || slices.ContainsFunc(given, IsAlmostBound) {
 		given = slices.DeleteFunc(given, IsNumberGap)
 	}
 	return given, numbers

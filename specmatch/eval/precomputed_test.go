@@ -225,12 +225,12 @@ func TestSparseOptimum(t *testing.T) {
 			}
 		}
 		for j, v := range gradient {
-			if math.Abs(v) > 1e-6*(1+c) {
+			if !(math.Abs(v) <= 1e-6*(1+c)) {
 				t.Fatalf("C = %g: gradient %g in direction %d", c, v, j)
 			}
 		}
 		for _, i := range q.outer[0].Test {
-			if x, y := a.decide(i), b.decide(i); math.Abs(x-y) > 1e-6 {
+			if x, y := a.decide(i), b.decide(i); !(math.Abs(x-y) <= 1e-6) {
 				t.Errorf("C = %g, point %d: decision %v, without the features of single rows %v", c, i, x, y)
 			}
 		}

@@ -256,6 +256,8 @@ func TestCheck(t *testing.T) {
 		{make([]int, 12), 3, Options{InnerFolds: 2}, "all 12 points have class 0"},
 		{[]int{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, 3, Options{InnerFolds: 2}, "training points are all of class 0"},
 		{good, 3, Options{InnerFolds: 9}, "outer fold 0: grid search"},
+		{append(make([]int, 20), 1, 1), 2, Options{}, "outer fold 0, inner fold 0: the training part has only class 0"},
+		{append(make([]int, 20), 1, 1), 2, Options{Cs: []float64{1}}, ""},
 		{good, 3, Options{}, ""}, // 5 inner folds of 4 a class
 		// As in MSRC_21C, a class of one, and as in FIRSTMM_DB, classes smaller than the folds.
 		{[]int{0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2}, 3, Options{}, ""},

@@ -61,7 +61,23 @@ func newSearch(y []int, inputs int, outer, held []dataset.Fold, opt Options) (*s
 		}
 		s.inner[o] = []dataset.Fold{f}
 	}
-	return s, nil
+	if inputs == 1 && len(opt.Cs) == 1 {
+		return s, nil // nothing is searched
+	}
+	return s, s.checkInner()
+}
+
+// checkInner returns an error if an inner training part has one class only, as where a class has two points.
+func (s *search) checkInner() error {
+	for o, folds := range s.inner {
+		for i, f := range folds {
+			if p := newPart(s.y, f.Train); len(p.class) < 2 {
+				return fmt.Errorf("eval: outer fold %d, inner fold %d: the training part has only class %d",
+					o, i, p.class[0])
+			}
+		}
+	}
+	return nil
 }
 
 // keptBytes bounds the kernel matrices that a worker keeps for its next task where several evaluations share slots.

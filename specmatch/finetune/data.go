@@ -223,7 +223,8 @@ func (d Data) describe(h *model.Head, balanced bool) {
 }
 
 // balance returns the weights n/(C·n_c) of the C classes c of each task, where the training set has
-// n targets, n_c of them of class c; with weights, these are sums of weights.
+// n targets, n_c of them of class c; with weights, these are sums of weights. Of a class without one nothing is
+// learned: its weight is 0, in validation as well.
 func (d Data) balance(h model.Head) (weights [][]float64) {
 	tasks := taskCount(h)
 	classes := 2
@@ -240,10 +241,9 @@ func (d Data) balance(h model.Head) (weights [][]float64) {
 			}
 		}
 		for c, count := range w {
-			if count == 0 {
-				count = 1
+			if count > 0 {
+				w[c] = n / float64(classes) / count
 			}
-			w[c] = n / float64(classes) / count
 		}
 		weights = append(weights, w)
 	}

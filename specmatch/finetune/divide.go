@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch/check"
 	"github.com/specmatch/specmatch/specmatch/model"
@@ -40,16 +41,25 @@ const (
 	test  = "test"
 )
 
-// The purposes of random streams: splits, the first weights of a model, and halves of training sets.
+// The purposes of random streams: splits, the first weights of a model, halves of training sets, and parts of them.
 const (
 	purposeSplit random.Purpose = 1<<32 + 16 + iota
 	purposeHead
 	purposeHalve
+	purposeParts
 )
 
 // byScaffold reports whether whole scaffolds are split.
 func (t Task) byScaffold() bool {
 	return t.Split == Scaffold || t.Split == StratifiedScaffold
+}
+
+// checkSplit returns an error if graphs are to be split by the structure of molecules.
+func (x *Examples) checkSplit() error {
+	if (x.byScaffold() || x.Split == Cluster) && x.Content != records.Molecules {
+		return fmt.Errorf("%s: the split %s is for molecules, and these are %s", x.path, x.Split, x.Content)
+	}
+	return nil
 }
 
 // labelled returns the records with a target, by the part whose own file has them.
@@ -74,6 +84,9 @@ func (x *Examples) labelled() map[string][]int {
 // then that part. A part with a file of its own is that file. If only one part has one, a ninth of the first file
 // is the other, dealt out as in [Examples.Fold].
 func (x *Examples) Divide(seed uint64) (s dataset.Split, err error) {
+	if err := x.checkSplit(); err != nil {
+		return s, err
+	}
 	byPart := x.labelled()
 	rng := random.Stream(seed, purposeSplit, 0, 0)
 	labelled := byPart[""]
@@ -153,6 +166,9 @@ func (x *Examples) divideByColumn(labelled []int, rng *rand.Rand) (s dataset.Spl
 // eighth of the other records validates. Classes are dealt out evenly, rare ones first, and a split
 // by scaffold deals out whole scaffolds.
 func (x *Examples) Fold(seed uint64, f, k int) (s dataset.Split, err error) {
+	if err := x.checkSplit(); err != nil {
+		return s, err
+	}
 	labelled := x.labelled()[""]
 	switch {
 	case len(x.first) > 0 || !isSplit(x.Split):

@@ -151,8 +151,8 @@ func TestParts(t *testing.T) {
 				t.Fatal(err)
 			}
 			v, n := x.Overlap(s)
-			if !slices.Contains(s.Train, 0) { // methanol, which the others have, too
-				continue
+			if !slices.Contains(s.Train, 0) {
+				t.Fatalf("%q and %q: methanol, which the others have, too, is not trained on", c.valid, c.test)
 			}
 			got = fmt.Sprintf("%d %d %d, %d %d", len(s.Train), len(s.Valid), len(s.Test), v, n)
 		}
@@ -163,6 +163,26 @@ func TestParts(t *testing.T) {
 	task := finetune.Task{Targets: []string{"y"}, Split: "part", Valid: file("valid.csv", "smiles,y\nC,1\n")}
 	if _, err := read(t, "smiles,y,part\nC,1,train\n", task); err == nil || !strings.Contains(err.Error(), "both the column part and the files valid.csv split") {
 		t.Error(err)
+	}
+	task.Valid = finetune.File{}
+	task.Test = finetune.File{Path: finetune.NoTest}
+	if _, err := read(t, "smiles,y,part\nC,1,train\n", task); err == nil || !strings.Contains(err.Error(), "there is to be none") {
+		t.Error(err)
+	}
+}
+
+// TestSplitOfGraphs: graphs have no scaffolds, and no clusters.
+func TestSplitOfGraphs(t *testing.T) {
+	for _, split := range []string{finetune.Cluster, finetune.Scaffold} {
+		text := strings.Repeat(`{"edges":[[0,1]],"nodes":2,"y":1.5}`+"\n", 20)
+		o := records.Options{Input: strings.NewReader(text)}
+		x, err := finetune.Read(t.Context(), "g.jsonl", finetune.Task{Targets: []string{"y"}, Split: split}, o)
+		if err == nil {
+			_, err = x.Divide(1)
+		}
+		if err == nil || !strings.Contains(err.Error(), split+" is for molecules") {
+			t.Errorf("%s: %v", split, err)
+		}
 	}
 }
 

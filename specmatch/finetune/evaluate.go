@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/random"
 	"github.com/specmatch/specmatch/specmatch/eval/roc"
 	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/train"
@@ -52,6 +54,20 @@ func newParts(graphs []*graph.Graph, samples []int) (parts []*part) {
 	return parts
 }
 
+// trainingParts collates the training set. Several parts are random ones: statistics of each stand for the whole,
+// also where a file is sorted.
+func trainingParts(d Data, seed uint64) []*part {
+	parts := newParts(d.Graphs, d.Train)
+	if len(parts) < 2 {
+		return parts
+	}
+	shuffled := slices.Clone(d.Train)
+	random.Stream(seed, purposeParts, 0, 0).Shuffle(len(shuffled), func(i, j int) {
+		shuffled[i], shuffled[j] = shuffled[j], shuffled[i]
+	})
+	return newParts(d.Graphs, shuffled)
+}
+
 // evaluate returns the metrics of the graphs of some parts, and a [GraphError] if an output is not finite.
 func (l *Learner) evaluate(ctx context.Context, parts []*part) (m train.Metrics, err error) {
 	defer backend.Recover(&err)
@@ -87,7 +103,7 @@ func (l *Learner) evaluate(ctx context.Context, parts []*part) (m train.Metrics,
 		settle(outputs, h.Outputs, func(s float64) float64 {
 			return tie * max(1, math.Abs(s))
 		})
-		auc, oneClass, err := roc.MeanAUC(outputs, y, h.Outputs)
+		auc, oneClass, err := roc.MeanAUC(outputs, l.taught(y), h.Outputs)
 		m["one_class"] = float64(oneClass)
 		if errors.Is(err, roc.ErrOneClass) {
 			return m, nil
@@ -104,6 +120,20 @@ func (l *Learner) evaluate(ctx context.Context, parts []*part) (m train.Metrics,
 	return m, nil
 }
 
+// taught returns targets [n×tasks] without those of tasks that nothing is learned of.
+func (l *Learner) taught(y []float64) []float64 {
+	if l.factors == nil {
+		return y
+	}
+	y = slices.Clone(y)
+	for i := range y {
+		if l.factors[i%len(l.factors)] == 0 {
+			y[i] = math.NaN()
+		}
+	}
+	return y
+}
+
 // meanLoss returns the mean loss over the targets of some samples, as [Learner.loss] defines it, of raw outputs
 // or, for classes, of the logarithms of their probabilities. Weights of graphs are weights of this mean. It is
 // NaN without a target.
@@ -114,6 +144,9 @@ func (l *Learner) meanLoss(samples []int, outputs, y []float64, bounds []int8) f
 	if h.Kind == model.Classes {
 		for i, c := range y {
 			w := l.weight(0, c) * l.data.weight(samples[i])
+			if w == 0 {
+				continue
+			}
 			sum -= w * outputs[i*h.Outputs+int(c)]
 			n += w
 		}

@@ -167,6 +167,10 @@ func (x *Examples) group(ctx context.Context) error {
 func (t Task) fields() ([]string, error) {
 	fields := slices.Clone(t.Targets)
 	if t.Split != "" && !isSplit(t.Split) {
+		if t.Test.Path == NoTest {
+			return nil, fmt.Errorf("finetune: the column %s says what is the test set, and there is to be none; leave "+
+				"its test records out of the file, or the column unnamed", t.Split)
+		}
 		files := slices.DeleteFunc([]string{t.Valid.Path, t.Test.Path}, func(s string) bool {
 			return s == ""
 		})

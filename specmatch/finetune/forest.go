@@ -54,8 +54,8 @@ func (l *Learner) fitForest(ctx context.Context) (*model.Forest, error) {
 	return f, err
 }
 
-// fitForest fits a forest of some columns of the global numbers. A third of them is tried at each split for
-// regression, and their square root otherwise. It is nil if a task has no target.
+// fitForest fits a forest of some columns of the global numbers. Of those that vary, a third is tried at each split
+// for regression, and otherwise one in the square root of all. It is nil if a task has no target.
 func fitForest(
 	ctx context.Context, d Data, h model.Head, columns [][2]int, o forest.Options,
 ) (*model.Forest, error) {

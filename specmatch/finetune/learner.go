@@ -1,6 +1,7 @@
 package finetune
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,6 +50,16 @@ type Options struct {
 	Average float64
 }
 
+// completed returns the options with their defaults.
+func (o Options) completed() Options {
+	o.Batch = cmp.Or(o.Batch, 128)
+	o.Rate = cmp.Or(o.Rate, 0.001)
+	if o.View == nil {
+		o.View = augment.Identity{}
+	}
+	return o
+}
+
 // Learner trains a model that predicts.
 type Learner struct {
 	train.Defaults
@@ -85,27 +96,24 @@ type best struct {
 
 // New returns a learner of all parameters of m, a model with a head such as [model.NewPredictor]
 // makes. It is an error if the targets do not suit the head, or if no training graph has a label.
-// New notes the options in the card of m and, for regression, the Mean and Std in its head.
+// New notes the options in the card of m and, for regression, the Mean and Std in its head. Of a former fit only
+// the weights stay.
 func New(m *model.Trained, d Data, o Options) (l *Learner, err error) {
 	defer backend.Recover(&err)
 	if err := checkFit(m, d, o); err != nil {
 		return nil, err
 	}
 	d.Weights = d.normalised()
-	if o.Batch == 0 {
-		o.Batch = 128
-	}
-	if o.Rate == 0 {
-		o.Rate = 0.001
-	}
-	if o.View == nil {
-		o.View = augment.Identity{}
-	}
-
+	o = o.completed()
 	h := m.Card.Head
 	d.describe(h, o.Balanced)
+	m.ForgetFit()
+	be := m.Head.W.Backend()
 	if m.Beside != nil {
 		m.Beside.Fit(d.Graphs, d.Train, d.Weights)
+		if m.Beside.Linear != nil {
+			be.Fill(m.Beside.Linear.Share.Value, 0) // until it is fitted, too
+		}
 	}
 	note(m, o)
 
@@ -115,7 +123,6 @@ func New(m *model.Trained, d Data, o Options) (l *Learner, err error) {
 		Batch:    o.Batch,
 		Collator: augment.Collator{Views: []augment.Augmentation{o.View}, Seed: o.Seed},
 	}
-	be := m.Head.W.Backend()
 	l = &Learner{
 		Defaults:  train.Defaults{Loader: loader},
 		Minimizer: train.NewMinimizer(be, m, o.Rate),
@@ -124,7 +131,7 @@ func New(m *model.Trained, d Data, o Options) (l *Learner, err error) {
 		data:      d,
 		losses:    o.losses(*h),
 		factors:   d.factors(*h, o),
-		training:  newParts(d.Graphs, d.Train),
+		training:  trainingParts(d, o.Seed),
 		parts: map[string][]*part{
 			"valid_": newParts(d.Graphs, d.Valid),
 			"test_":  newParts(d.Graphs, d.Test),
@@ -138,6 +145,10 @@ func New(m *model.Trained, d Data, o Options) (l *Learner, err error) {
 	if o.Balanced && h.Kind != model.Regression {
 		l.weights = d.balance(*h)
 	}
+	if o.Patience > 0 && !l.judges(d.Valid) {
+		return nil, errors.New("finetune: no record to validate on has a target that is trained on; take another " +
+			"split, or leave such targets out")
+	}
 	if o.Patience > 0 {
 		l.best.weights = l.copyTensors("best.")
 	}
@@ -145,6 +156,19 @@ func New(m *model.Trained, d Data, o Options) (l *Learner, err error) {
 		l.average = l.copyTensors("average.")
 	}
 	return l, nil
+}
+
+// judges reports whether one of the samples has a target with a weight in the loss.
+func (l *Learner) judges(samples []int) bool {
+	tasks := taskCount(*l.m.Card.Head)
+	return slices.ContainsFunc(samples, func(i int) bool {
+		for task, y := range l.data.Y[i*tasks : (i+1)*tasks] {
+			if l.weight(task, y) > 0 {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // maxAttribute bounds the attributes of nodes, whose squares must be finite as float32.
@@ -459,9 +483,9 @@ func (l *Learner) End(ctx context.Context, epoch int) (train.Metrics, error) {
 }
 
 // recalibrate gives the batch norms of a GIN the statistics of the training set under the present weights:
-// the means of those of its parts. Moving averages over the last ten batches forget the few graphs in which a
-// column is active at all. Such a graph is then divided by a deviation of nearly zero, and a sum over its
-// nodes and three layers multiplies that.
+// the means of those of its parts, by their nodes. Moving averages over the last ten batches forget the few
+// graphs in which a column is active at all. Such a graph is then divided by a deviation of nearly zero, and a
+// sum over its nodes and three layers multiplies that.
 func (l *Learner) recalibrate(ctx context.Context) (err error) {
 	encoder, ok := l.m.Encoder.(*gnn.GIN)
 	if !ok {
@@ -470,14 +494,19 @@ func (l *Learner) recalibrate(ctx context.Context) (err error) {
 	defer backend.Recover(&err)
 	t := autodiff.NewInference(l.be)
 	defer t.Reset()
-	for k, p := range l.training {
+	nodes := 0
+	for _, p := range l.training {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		if p.batch.Nodes() == 0 {
+			continue
+		}
+		nodes += p.batch.Nodes()
 		var momentum []float64
 		for _, norm := range encoder.Norms {
 			momentum = append(momentum, norm.Momentum)
-			norm.Momentum = 1 / float64(k+1)
+			norm.Momentum = float64(p.batch.Nodes()) / float64(nodes)
 		}
 		encoder.Nodes(gnn.NewBatch(t, p.batch), nn.Train)
 		for i, norm := range encoder.Norms {

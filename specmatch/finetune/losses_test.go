@@ -255,16 +255,46 @@ func TestUntaught(t *testing.T) {
 				t.Errorf("%s, alike %v: the weights of the targets are %v", kind, alike, got)
 			}
 		}
+		l.data.Valid = span(60)[40:] // where they have labels
+		l.factors = l.data.factors(h, Options{})
+		if got := l.taught(slices.Clone(l.data.Y[:4])); kind == model.Binary && !(math.IsNaN(got[1]) && got[2] == l.data.Y[2]) {
+			t.Errorf("targets that count: %v", got)
+		}
+		for i := range l.data.Y {
+			if i%2 == 0 && i >= 80 {
+				l.data.Y[i] = math.NaN()
+			}
+		}
+		if _, err := New(l.m, l.data, Options{Patience: 3}); err == nil || !strings.Contains(err.Error(), "take another split") {
+			t.Errorf("%s: nothing to validate on: %v", kind, err)
+		}
 		if kind == model.Binary {
 			if got := l.data.prior(h, false); got[1] != 0.5 {
 				t.Errorf("the frequencies are %v", got)
 			}
 		}
 	}
+	unseen := Data{Y: []float64{0, 0, 1, 2}, Train: span(3)}
+	if got := unseen.balance(model.Head{Kind: model.Classes, Outputs: 3})[0]; !slices.Equal(got, []float64{0.5, 1, 0}) {
+		t.Errorf("the weights of classes are %v", got)
+	}
 	h := model.Head{Kind: model.Regression, Outputs: 1}
 	d := Data{Y: []float64{0.1, 0.1, 0.1}}
 	if mean, std := d.moments(h, span(3)); std[0] != 1 {
 		t.Errorf("the deviation of equal targets is %g, of the mean %g", std[0], mean[0])
+	}
+}
+
+// TestSecondFit: a model that is fitted once more keeps nothing of the former fit but its weights.
+func TestSecondFit(t *testing.T) {
+	l := newLearner(t, model.Head{Kind: model.Binary, Outputs: 1}, func(i, _ int) float64 { return float64(i % 2) })
+	l.m.Card.Forest = &model.Forest{}
+	l.m.Card.Shares = &model.TaskShares{}
+	if _, err := New(l.m, l.data, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if l.m.Card.Forest != nil || l.m.Card.Shares != nil {
+		t.Errorf("forest %v, shares %v", l.m.Card.Forest, l.m.Card.Shares)
 	}
 }
 

@@ -57,7 +57,6 @@ func (l *Learner) mix(ctx context.Context) (err error) {
 		}
 		t.Reset()
 	}
-	l.m.Card.Shares = nil // of a former fit
 	var shares model.TaskShares
 	others := 1.0 // members of the mixture but the forest
 	if x.Linear != nil {

@@ -6,12 +6,11 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/stat"
-
 	"github.com/specmatch/specmatch/autodiff"
 	"github.com/specmatch/specmatch/backend"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/check"
 	"github.com/specmatch/specmatch/specmatch/model"
 )
 
@@ -48,12 +47,11 @@ func ChooseScales(
 	logs.Scales = make([]model.Scale, h.Outputs)
 	for task := range h.Outputs {
 		y := parts[0].column(parts[0].Train, task, h.Outputs)
-		spans, low, high := spansDecades(y)
-		if !spans || !parts[0].isPositive(task, h.Outputs) {
+		if !check.SpansDecades(y) || !parts[0].isPositive(task, h.Outputs) {
 			continue
 		}
 		logs.Scales[task].Log = true
-		choices = append(choices, ScaleChoice{Task: task, Low: low, High: high})
+		choices = append(choices, ScaleChoice{Task: task, Low: slices.Min(y), High: slices.Max(y)})
 	}
 	if choices == nil {
 		return nil, nil, nil
@@ -143,30 +141,6 @@ func (d Data) isPositive(task, tasks int) bool {
 	return true
 }
 
-// spansDecades reports whether targets are positive numbers over decades with a long tail, and returns the
-// least and the largest.
-func spansDecades(y []float64) (spans bool, low, high float64) {
-	if len(y) < 20 {
-		return false, 0, 0
-	}
-	y = slices.Sorted(slices.Values(y))
-	low = y[0]
-	high = y[len(y)-1]
-	bulk := y[len(y)/100 : len(y)-len(y)/100]
-	decades := math.Log10(bulk[len(bulk)-1] / bulk[0])
-	return low > 0 && decades >= 1 && isSkewed(y), low, high
-}
-
-// isSkewed reports whether values have a long tail at their upper end.
-func isSkewed(y []float64) bool {
-	mean, std := stat.MeanStdDev(y, nil)
-	cubes := 0.0
-	for _, v := range y {
-		cubes += math.Pow((v-mean)/std, 3)
-	}
-	return cubes/float64(len(y)) > 1
-}
-
 // ChooseScales chooses the scales of the targets for some splits; see the function of this name. a is the
 // encoder, which says what features the records have. Without a linear model of numbers, and where Task.Scale
 // says what the scale is, there is nothing to choose. It returns a line for each target that might have another
@@ -174,7 +148,7 @@ func isSkewed(y []float64) bool {
 func (x *Examples) ChooseScales(
 	ctx context.Context, be backend.Backend, a gnn.Architecture, splits ...dataset.Split,
 ) (lines []string, err error) {
-	if x.Beside == nil || !x.Beside.Linear {
+	if x.Beside == nil || !x.Beside.Linear || len(x.Head.Scales) > 0 {
 		return nil, nil
 	}
 	a.Hidden = 2 // the encoder is not used

@@ -282,10 +282,11 @@ func (x *Examples) proposeScales() (proposals []string) {
 		if len(y) < 20 {
 			continue
 		}
-		spans, low, high := spansDecades(y)
+		low := slices.Min(y)
+		high := slices.Max(y)
 		switch {
 		case x.decided[task]: // and said
-		case spans:
+		case check.SpansDecades(y):
 			proposals = append(proposals, fmt.Sprintf("%s spans %.1f decades, %.4g to %.4g: "+
 				"-log fits its logarithm", name, math.Log10(high/low), low, high))
 		case low >= 0 && (high > 0.9 && high <= 1 || high > 90 && high <= 100):

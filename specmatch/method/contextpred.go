@@ -28,6 +28,7 @@ var contextPred = &Method{
 		return newPretext(s, func(s Setup, e gnn.Encoder, rng *rand.Rand) (Task, error) {
 			shallow := s.Encoder
 			shallow.Layers = ContextLayers
+			shallow.Readout = "" // its nodes are read, one by one
 			c, err := shallow.New(s.Backend, rng)
 			if err != nil {
 				return nil, err

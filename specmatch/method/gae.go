@@ -8,7 +8,6 @@ import (
 	"github.com/specmatch/specmatch/autodiff/nn"
 	"github.com/specmatch/specmatch/gnn"
 	"github.com/specmatch/specmatch/gnn/graph"
-	"github.com/specmatch/specmatch/specmatch"
 )
 
 // gae is the graph autoencoder (Kipf and Welling, Variational graph auto-encoders,
@@ -21,7 +20,9 @@ var gae = &Method{
 	Regimes: []Regime{SemiSupervised},
 	new: func(s Setup) (*Learner, error) {
 		return newPretext(s, func(s Setup, e gnn.Encoder, rng *rand.Rand) (Task, error) {
-			return &Autoencoder{e, specmatch.NewModel(s.Backend, e, rng).Head}, nil
+			w := s.Encoder.NodeWidth()
+			head := nn.NewMLP(s.Backend, "proj_head", []int{w, w, w}, nn.XavierUniform, rng)
+			return &Autoencoder{e, head}, nil
 		})
 	},
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"path/filepath"
 	"slices"
@@ -382,6 +383,33 @@ func TestOwnGraphs(t *testing.T) {
 					t.Error(err)
 				}
 			})
+		}
+	}
+}
+
+// TestReadouts: methods of the other regimes train with any readout, or refuse it by name.
+func TestReadouts(t *testing.T) {
+	for regime, kind := range map[method.Regime]string{method.SemiSupervised: gnn.KindResGCN, method.Transfer: gnn.KindChemGIN} {
+		for _, m := range method.All(regime) {
+			for _, readout := range []gnn.Readout{"4:sum", "all:sum,mean,max"} {
+				t.Run(fmt.Sprint(regime, "/", m.Name, "/", readout), func(t *testing.T) {
+					s := setup(t, cpu.New(tensor.Float32), regime, kind)
+					s.Encoder.Layers = 4
+					s.Encoder.Hidden = 8
+					s.Encoder.Readout = readout
+					l, err := m.New(s)
+					if err != nil {
+						if !strings.HasPrefix(err.Error(), "method: ") {
+							t.Error(err)
+						}
+						return
+					}
+					defer l.Close()
+					if _, err := train.Run(t.Context(), l, train.Options{Epochs: min(1, epochs(m))}, nil); err != nil {
+						t.Error(err)
+					}
+				})
+			}
 		}
 	}
 }

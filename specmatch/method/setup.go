@@ -81,7 +81,7 @@ func (s Setup) NewEncoder() (gnn.Encoder, *rand.Rand, error) {
 		return nil, nil, err
 	}
 	architecture := s.Encoder
-	if selfLoops.Of(s.Options) {
+	if selfLoops.Of(s.Options) && s.Regime == Unsupervised {
 		architecture.Eps = 1
 	}
 	rng := random.Stream(s.Seed, purposeInit, 0, 0)

@@ -490,11 +490,16 @@ func (m *Trained) LoadWeights(path string) (err error) {
 	if err := newState(m).load(f); err != nil {
 		return fmt.Errorf("specmatch: load %s: %w", path, err)
 	}
-	m.Card.Forest = nil // of the former fit
+	m.ForgetFit()
+	return nil
+}
+
+// ForgetFit removes from the card what a fit left that holds for its weights only.
+func (m *Trained) ForgetFit() {
+	m.Card.Forest = nil
 	m.Card.Shares = nil
 	m.Card.Calibration = nil
 	m.Card.Domain = nil
-	return nil
 }
 
 // CopyEncoder copies the weights and the running statistics of an encoder into one of the same

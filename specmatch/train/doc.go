@@ -10,5 +10,5 @@
 //	_, err = train.Run(ctx, l, train.Options{Epochs: 20, Checkpoint: "run.checkpoint"},
 //		func(p train.Progress) error { fmt.Println(p.Epoch, p.Metrics["loss"]); return nil })
 //
-// [Minimize] is one step for learners that have one loss and one optimizer.
+// [Minimizer.Minimize] is one step for learners that have one loss and one optimizer.
 package train

@@ -45,16 +45,20 @@ func Fits(engine string, p tensor.Precision, a gnn.Architecture, graphs []*graph
 	return MemoryFits("training", training(p, a, graphs, batch))
 }
 
-// training estimates a lower bound on the bytes of training: four copies of the weights (with gradients
-// and Adam's two moments), two copies of the similarities of all pairs of embeddings, and for every node
-// and layer four copies of the outputs of its linear maps. That is about two thirds of the measured
-// memory, for all encoders.
+// tiledGraphs is the batch beyond which losses of pairs are computed in tiles, and keep no similarities.
+const tiledGraphs = 1024
+
+// training estimates a lower bound on the bytes of training in two views: four copies of the weights (with
+// gradients and Adam's two moments), two copies of the similarities of all pairs of embeddings that are kept,
+// and for every node and layer four copies of the outputs of its linear maps. That is about two thirds of the
+// measured memory, for all encoders.
 func training(p tensor.Precision, a gnn.Architecture, graphs []*graph.Graph, batch int) float64 {
 	nodes := 0.0
 	for _, g := range graphs {
 		nodes += float64(g.Nodes())
 	}
 	n := float64(min(batch, len(graphs)))
+	pairs := math.Pow(min(n, tiledGraphs), 2)
 	perBatch := 2 * n * nodes / math.Max(1, float64(len(graphs)))
 	linear := map[string]float64{
 		gnn.KindGIN:     2,
@@ -68,7 +72,7 @@ func training(p tensor.Precision, a gnn.Architecture, graphs []*graph.Graph, bat
 	if p == tensor.Float64 {
 		bytes = 8
 	}
-	return bytes * (4*float64(weights) + activations + 2*n*n)
+	return bytes * (4*float64(weights) + activations + 2*pairs)
 }
 
 func size(bytes float64) string {

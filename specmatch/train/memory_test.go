@@ -3,6 +3,7 @@ package train
 import (
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,6 +37,11 @@ func TestFits(t *testing.T) {
 		}
 	}
 	// Where the device has the memory, it says so itself.
+	// Losses of pairs are tiled: a batch of all graphs keeps few similarities.
+	many := slices.Repeat(graphs[:1], 60_000)
+	if need := training(tensor.Float32, chem(8, 1), many, len(many)); need > 1e9 {
+		t.Errorf("%v bytes for a batch of %d small graphs", need, len(many))
+	}
 	if err := Fits("cuda", tensor.Float32, chem(1_000_000, 5), graphs, 256); err != nil {
 		t.Error(err)
 	}

@@ -62,6 +62,7 @@ func (m *Minimizer) Step(probe bool, f func(aux bool) Losses) (s *Stats, err err
 	probe = probe || steered && m.Values.Steps == 0
 	l := f(probe || m.beta() > 0)
 	if l.Main == nil {
+		buffers.Restore()
 		return nil, nil
 	}
 	s = &Stats{Main: l.Main.Float(), Aux: math.NaN()}

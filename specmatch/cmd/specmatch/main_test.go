@@ -1377,6 +1377,7 @@ func TestMistakes(t *testing.T) {
 		{"finetune -in g.jsonl -target z", "no record has a value of z", false},
 		{"finetune -in m.csv -target share -out tuned", "cannot be resumed: -target was length, now it is share", true},
 		{"train -in one.smi", "training needs at least 2", true},
+		{"train -in m.csv -method attrmasking -self-loops", "-self-loops is for graphs", true},
 		{"train -in g.jsonl -method attrmasking", "is not for graphs", true},
 		{"train -in m.csv -method untrained", "is not for molecules", true},
 		{"train -in m.csv -method magic", "want untrained, untrained-torch, infograph", true},

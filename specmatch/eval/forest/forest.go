@@ -25,7 +25,7 @@ import (
 // Options say how a forest is grown.
 type Options struct {
 	Trees int // 0 is 100
-	// Share is the share of the columns that is tried at each split; 0 is a third.
+	// Share is the share of the columns that vary that is tried at each split; 0 is a third.
 	Share float64
 	Leaf  int // the fewest samples of a leaf; 0 is 1
 	Seed  uint64

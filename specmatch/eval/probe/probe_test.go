@@ -79,7 +79,7 @@ func TestAgainstScikitLearn(t *testing.T) {
 			}
 			got := m.Predict(x)
 			for i := range y {
-				if diff := math.Abs(got[2*i] - want[name][i]); diff > 2e-3 {
+				if diff := math.Abs(got[2*i] - want[name][i]); !(diff <= 2e-3) {
 					t.Errorf("%s, strength %s, row %d: %v, want %v", name, strength, i, got[2*i], want[name][i])
 				}
 			}
@@ -111,7 +111,7 @@ func TestWeights(t *testing.T) {
 			}
 			got, want := a.Predict(x), b.Predict(x)
 			for i := range got {
-				if math.Abs(got[i]-want[i]) > 2e-3 {
+				if !(math.Abs(got[i]-want[i]) <= 2e-3) {
 					t.Errorf("kind %d, %d rows: row %d: %v with weights, %v with repeated rows", kind, n, i, got[i], want[i])
 				}
 			}
@@ -139,7 +139,7 @@ func TestSparse(t *testing.T) {
 		predicted[k] = m.Predict(d.X)
 	}
 	for i, want := range predicted[0] {
-		if got := predicted[1][i]; math.Abs(got-want) > 1e-3 {
+		if got := predicted[1][i]; !(math.Abs(got-want) <= 1e-3) {
 			t.Errorf("row %d: %v, want %v", i, got, want)
 		}
 	}
@@ -187,13 +187,13 @@ func TestOddTasks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, v := range m.Predict(x) {
-		if want := []float64{5, 0}[i%2]; math.Abs(v-want) > 1e-6 {
+		if want := []float64{5, 0}[i%2]; !(math.Abs(v-want) <= 1e-6) {
 			t.Errorf("entry %d: %v, want %v", i, v, want)
 		}
 	}
 	z := probe.Standardize(x, 2, numbers(3)).Apply(x)
 	for i, want := range []float64{-math.Sqrt(1.5), 0, 0, 0, math.Sqrt(1.5), 0} {
-		if math.Abs(float64(z[i])-want) > 1e-6 {
+		if !(math.Abs(float64(z[i])-want) <= 1e-6) {
 			t.Errorf("standardised %v", z)
 		}
 	}

@@ -54,7 +54,7 @@ func TestPerplexity(t *testing.T) {
 				entropy -= v * math.Log(v)
 			}
 		}
-		if math.Abs(sum-1) > 1e-12 || math.Abs(math.Exp(entropy)-12) > 1e-4 || p[i] != 0 {
+		if !(math.Abs(sum-1) <= 1e-12) || !(math.Abs(math.Exp(entropy)-12) <= 1e-4) || p[i] != 0 {
 			t.Errorf("point %d: sum %v, perplexity %v, p_i|i %v; want 1, 12, 0", i, sum, math.Exp(entropy), p[i])
 		}
 	}
@@ -103,7 +103,7 @@ func TestGradient(t *testing.T) {
 		y[i] = at - h
 		down := divergence(p, y, n)
 		y[i] = at
-		if want := (up - down) / (2 * h); math.Abs(gradient[i]-want) > 1e-8 {
+		if want := (up - down) / (2 * h); !(math.Abs(gradient[i]-want) <= 1e-8) {
 			t.Errorf("coordinate %d: gradient %v, by differences %v", i, gradient[i], want)
 		}
 	}
