@@ -122,7 +122,7 @@ func (x *prediction) run(ctx context.Context, stdout, stderr io.Writer) (err err
 		return err
 	}
 	for k, m := range models {
-		models[k] = m.Remembering(apply.Memory / len(models))
+		models[k] = m.Remembering(apply.CacheSize() / len(models)) // which their copies share
 	}
 	copies := opened.copies(models...)
 	var replicas []apply.Model
