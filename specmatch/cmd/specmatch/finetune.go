@@ -272,6 +272,8 @@ func (x *tuning) check() error {
 		return cli.Usagef("-curve 1: want at least 2 sizes, or 0 for no learning curve")
 	case x.Curve > 0 && x.Test == finetune.NoTest:
 		return cli.Usagef("-curve needs a test set: leave out -test none")
+	case x.In == stdio && (x.Valid == stdio || x.Test == stdio) || x.Valid == stdio && x.Test == stdio:
+		return cli.Usagef("standard input can be one of -in, -valid and -test: name files for the others")
 	case x.Folds > 0 && x.Valid+x.Test != "":
 		return cli.Usagef("-folds divides -in alone: leave out -valid and -test")
 	}

@@ -51,14 +51,17 @@ func (x *prediction) newScorer(ctx context.Context, h model.Head) (*scorer, erro
 	return s, nil
 }
 
-// hasFields reports whether the first usable record of the file has a value in one of the fields. It
+// hasFields reports whether one of the first records of the file has a value in one of the fields. It
 // ignores errors of the file, which the next reader reports.
 func (file *input) hasFields(ctx context.Context, fields []string) (found bool) {
+	const most = 1000
+	seen := 0
 	file.peek(ctx, records.Options{Fields: fields}, func(r *records.Record) bool {
-		found = slices.ContainsFunc(r.Fields, func(text string) bool {
+		seen++
+		found = r.Err == nil && slices.ContainsFunc(r.Fields, func(text string) bool {
 			return strings.TrimSpace(text) != ""
 		})
-		return r.Err == nil
+		return found || seen == most
 	})
 	return found
 }
