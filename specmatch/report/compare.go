@@ -28,8 +28,9 @@ func (c *collection) minus(a, b result) compare.Difference {
 // a test set of their own are compared by it: what they learn from may differ.
 func sameData(a, b *run.Run, set string) bool {
 	differs := func(name string) bool {
-		x, y := a.Inputs[name], b.Inputs[name]
-		return x != "" && y != "" && x != y
+		first := a.Inputs[name]
+		second := b.Inputs[name]
+		return first != "" && second != "" && first != second
 	}
 	if a.Inputs["test"] != "" && b.Inputs["test"] != "" {
 		return !differs("test")

@@ -272,7 +272,7 @@ func (x *tuning) check() error {
 		return cli.Usagef("-curve 1: want at least 2 sizes, or 0 for no learning curve")
 	case x.Curve > 0 && x.Test == finetune.NoTest:
 		return cli.Usagef("-curve needs a test set: leave out -test none")
-	case x.In == stdio && (x.Valid == stdio || x.Test == stdio) || x.Valid == stdio && x.Test == stdio:
+	case x.repeatsStdin():
 		return cli.Usagef("standard input can be one of -in, -valid and -test: name files for the others")
 	case x.Folds > 0 && x.Valid+x.Test != "":
 		return cli.Usagef("-folds divides -in alone: leave out -valid and -test")
@@ -282,6 +282,17 @@ func (x *tuning) check() error {
 		written = append(written, d.modelFile(), d.testFile())
 	}
 	return checkRunOutputs(x.output.Dir, written, x.In, x.Model, x.Valid, x.Test)
+}
+
+// repeatsStdin reports whether several inputs are standard input, which can be read only once.
+func (x *tuning) repeatsStdin() bool {
+	count := 0
+	for _, path := range []string{x.In, x.Valid, x.Test} {
+		if path == stdio {
+			count++
+		}
+	}
+	return count > 1
 }
 
 func (x *tuning) run(ctx context.Context, stdout, stderr io.Writer) (err error) {

@@ -54,14 +54,14 @@ func (x *prediction) newScorer(ctx context.Context, h model.Head) (*scorer, erro
 // hasFields reports whether one of the first records of the file has a value in one of the fields. It
 // ignores errors of the file, which the next reader reports.
 func (file *input) hasFields(ctx context.Context, fields []string) (found bool) {
-	const most = 1000
-	seen := 0
+	const limit = 1000
+	count := 0
 	file.peek(ctx, records.Options{Fields: fields}, func(r *records.Record) bool {
-		seen++
+		count++
 		found = r.Err == nil && slices.ContainsFunc(r.Fields, func(text string) bool {
 			return strings.TrimSpace(text) != ""
 		})
-		return found || seen == most
+		return found || count == limit
 	})
 	return found
 }

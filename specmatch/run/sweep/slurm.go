@@ -174,9 +174,9 @@ func (s *Sweep) estimate(o *Slurm, tasks []Task) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	most := 0 // units of a task
+	units := 0 // of the largest task
 	for _, t := range tasks {
-		most = max(most, t.units())
+		units = max(units, t.units())
 	}
 	var largest cost
 	for line := range bytes.Lines(data) {
@@ -184,8 +184,8 @@ func (s *Sweep) estimate(o *Slurm, tasks []Task) error {
 		if err := json.Unmarshal(line, &c); err != nil {
 			continue // a line that was cut off
 		}
-		if c.Units > 0 && c.Units < most {
-			c.Seconds *= float64(most) / float64(c.Units)
+		if c.Units > 0 && c.Units < units {
+			c.Seconds *= float64(units) / float64(c.Units)
 		}
 		largest.Seconds = max(largest.Seconds, c.Seconds)
 		largest.Bytes = max(largest.Bytes, c.Bytes)
