@@ -46,7 +46,7 @@ func (l *lender) take() *model.Trained {
 		return m
 	}
 	if l.first == nil {
-		l.first = openFrozen(l.sum).Remembering(cacheSize() / 8)
+		l.first = openFrozen(l.sum).Remembering(CacheSize() / 8)
 		return l.first
 	}
 	return l.first.On(newFrozenEngine())

@@ -129,17 +129,17 @@ func newModel(m Model, models ...*model.Trained) (_ Model, err error) {
 // they have caches of their own ([model.Trained.Remembering]).
 const Memory = 320 << 20
 
-// cacheSize returns the size in bytes of the caches of a job: Memory, or a quarter of what the process can
+// CacheSize returns the size in bytes of the caches of a job: Memory, or a quarter of what the process can
 // have where that is less, by the system or by Go's limit (GOMEMLIMIT).
-func cacheSize() int {
+func CacheSize() int {
 	limit := float64(debug.SetMemoryLimit(-1)) // -1 only asks
 	return int(min(Memory, train.Memory()/4, limit/4))
 }
 
-// withCache returns the model with its own cache, or with its share of [cacheSize].
+// withCache returns the model with its own cache, or with its share of [CacheSize].
 func withCache(m *model.Trained, models int) *model.Trained {
 	if m.Memory == nil {
-		m = m.Remembering(cacheSize() / models)
+		m = m.Remembering(CacheSize() / models)
 	}
 	return m
 }

@@ -25,6 +25,7 @@ type FlagSet struct {
 	// For resuming a run: the roles of the flags, and the names of the flags with the
 	// first seed and the number of seeds.
 	roles        map[string]role
+	words        []string // see Files
 	first, count string
 	inputs       map[string]string // see Input
 	oldNames     map[string]string // former name → name

@@ -87,6 +87,9 @@ func (f *FlagSet) givenNames() map[string]bool {
 // renamed returns the flags of an earlier run by their present names.
 func (f *FlagSet) renamed(flags map[string]json.RawMessage) map[string]json.RawMessage {
 	flags = maps.Clone(flags)
+	if flags == nil { // of a config.json without flags
+		flags = map[string]json.RawMessage{}
+	}
 	for old, name := range f.oldNames {
 		if value, ok := flags[old]; ok {
 			delete(flags, old)

@@ -53,6 +53,7 @@ func TestShort(t *testing.T) {
 		`{"log":false,"range":"0,1"}`: "0,1",
 		`{"log":false,"range":""}`:    "plain",
 		`{"scale":"auto"}`:            "auto",
+		`null`:                        "plain",
 	} {
 		f, scale := shortened()
 		var previous map[string]json.RawMessage

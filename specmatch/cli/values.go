@@ -24,6 +24,7 @@ const (
 	list              // new entries are added to the run's
 	free              // no result depends on it
 	once              // free, and not inherited from the run
+	file              // free, if both runs have one: its contents are compared instead
 )
 
 // Grows marks list flags, such as -method, whose entries have separate results. When a run is
@@ -32,6 +33,14 @@ func (f *FlagSet) Grows(names ...string) { f.mark(list, names) }
 
 // Free marks flags that results do not depend on, such as paths.
 func (f *FlagSet) Free(names ...string) { f.mark(free, names) }
+
+// Files marks flags with the path of a file that a run can do without. The path may change, since the contents
+// are compared instead, see [FlagSet.Input]; but a run that had the file has it again, and one without it has none.
+// A text in words stands for no file, and must not change.
+func (f *FlagSet) Files(words []string, names ...string) {
+	f.mark(file, names)
+	f.words = append(f.words, words...)
+}
 
 func (f *FlagSet) mark(r role, names []string) {
 	for _, name := range names {
@@ -158,40 +167,69 @@ func isList(fl *flag.Flag) bool {
 // The error names the first flag that prevents it: a flag that results depend on and that differs, a
 // list that lacks an entry, a flag that f does not have, or a new flag whose value in f is not the
 // default. Flags in mayDiffer are not compared.
-func (f *FlagSet) Compare(previous map[string]json.RawMessage, mayDiffer ...string) (err error) {
+func (f *FlagSet) Compare(previous map[string]json.RawMessage, mayDiffer ...string) error {
 	previous = f.renamed(previous)
 	current := f.All()
 	union := maps.Clone(current)
 	maps.Copy(union, previous)
 	for _, name := range slices.Sorted(maps.Keys(union)) {
-		old, recorded := previous[name]
-		v, ok := current[name]
-		switch r := f.roles[name]; {
-		case slices.Contains(mayDiffer, name):
-		case !ok:
-			return fmt.Errorf("-%s was %s, and this version has no such flag", name, Show(old))
-		case r == free || r == once:
-		case name == f.first || name == f.count:
-			a, _ := f.rangeOf(previous)
-			if b, ok := f.rangeOf(current); !ok || b.first > a.first || b.end() < a.end() {
-				return fmt.Errorf("the seeds were %d to %d, now they are %d to %d",
-					a.first, a.end()-1, b.first, b.end()-1)
-			}
-		case !recorded:
-			if fl := f.Lookup(name); fl.Value.String() != fl.DefValue {
-				return fmt.Errorf("-%s was unknown, now it is %s", name, Show(v))
-			}
-		case r == list && len(elements(old)) > 0:
-			for _, x := range elements(old) {
-				if !slices.Contains(elements(v), x) {
-					return fmt.Errorf("-%s was %s, now it is %s", name, Show(old), Show(v))
-				}
-			}
-		case !slices.Equal(elements(old), elements(v)):
-			return fmt.Errorf("-%s was %s, now it is %s", name, Show(old), Show(v))
+		if slices.Contains(mayDiffer, name) {
+			continue
+		}
+		if err := f.compareFlag(name, previous, current); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// compareFlag returns an error if a flag prevents that a run is resumed, see [FlagSet.Compare].
+func (f *FlagSet) compareFlag(name string, previous, current map[string]json.RawMessage) error {
+	old, recorded := previous[name]
+	v, ok := current[name]
+	switch r := f.roles[name]; {
+	case !ok:
+		return fmt.Errorf("-%s was %s, and this version has no such flag", name, Show(old))
+	case r == free || r == once:
+	case r == file && !f.sameFile(old, v):
+		return fmt.Errorf("-%s was %s, now it is %s", name, given(old), given(v))
+	case r == file:
+	case name == f.first || name == f.count:
+		a, _ := f.rangeOf(previous)
+		if b, ok := f.rangeOf(current); !ok || b.first > a.first || b.end() < a.end() {
+			return fmt.Errorf("the seeds were %d to %d, now they are %d to %d",
+				a.first, a.end()-1, b.first, b.end()-1)
+		}
+	case !recorded:
+		if fl := f.Lookup(name); fl.Value.String() != fl.DefValue {
+			return fmt.Errorf("-%s was unknown, now it is %s", name, Show(v))
+		}
+	case r == list && len(elements(old)) > 0:
+		for _, x := range elements(old) {
+			if !slices.Contains(elements(v), x) {
+				return fmt.Errorf("-%s was %s, now it is %s", name, Show(old), Show(v))
+			}
+		}
+	case !slices.Equal(elements(old), elements(v)):
+		return fmt.Errorf("-%s was %s, now it is %s", name, Show(old), Show(v))
+	}
+	return nil
+}
+
+// sameFile reports whether two values of a flag marked by [FlagSet.Files] both name a file, or are equal.
+func (f *FlagSet) sameFile(old, current json.RawMessage) bool {
+	isFile := func(e []string) bool { return len(e) > 0 && !slices.Contains(f.words, e[0]) }
+	first := elements(old)
+	second := elements(current)
+	return isFile(first) && isFile(second) || slices.Equal(first, second)
+}
+
+// given is [Show] for flags with a value such as none, which is not the same as no value.
+func given(v json.RawMessage) string {
+	if len(elements(v)) == 0 {
+		return "not given"
+	}
+	return Show(v)
 }
 
 // All returns the values of all flags by name, see [Resolved].
@@ -244,15 +282,18 @@ func elements(v json.RawMessage) []string {
 
 // Show returns the command-line text of a value encoded by [Resolved], "none" if it is empty. It shortens
 // long values.
-func Show(v json.RawMessage) string {
+func Show(v json.RawMessage) string { return Shorten(Text(v)) }
+
+// Text is [Show] without shortening.
+func Text(v json.RawMessage) string {
 	e := elements(v)
 	switch {
 	case len(e) == 0:
 		return "none"
 	case bytes.HasPrefix(v, []byte("[")):
-		return Shorten(setting.JoinList(e))
+		return setting.JoinList(e)
 	}
-	return Shorten(e[0])
+	return e[0]
 }
 
 // longest is how many bytes of a value messages show.

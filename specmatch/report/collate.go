@@ -32,44 +32,58 @@ func checkPath(path string) error {
 }
 
 // Read reads the runs in the paths. A path is a run directory, or a folder with run
-// directories in it, at any depth. Of a sweep's the runs are read that it has now.
+// directories in it, at any depth, or a link to one. Of a sweep's the runs are read that it has now.
 func Read(paths []string) ([]*run.Run, error) {
 	var runs []*run.Run
 	for _, path := range paths {
-		found := 0
 		if err := checkPath(path); err != nil {
 			return nil, err
 		}
-		planned, err := sweep.Open(path)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-		err = filepath.WalkDir(path, func(dir string, e fs.DirEntry, err error) error {
-			if err != nil || !e.IsDir() {
-				return err
-			}
-			if planned != nil && dir != path && !planned.Has(filepath.Base(dir)) {
-				return fs.SkipDir
-			}
-			if _, err := os.Stat(filepath.Join(dir, "config.json")); err != nil {
-				return nil
-			}
-			r, err := run.Read(dir)
-			if err != nil {
-				return err
-			}
-			found++
-			runs = append(runs, r)
-			return fs.SkipDir // what is below belongs to the run
-		})
+		found, err := readBelow(path)
 		if err != nil {
 			return nil, err
 		}
-		if found == 0 {
+		if len(found) == 0 {
 			return nil, fmt.Errorf("%s holds no run: there is no config.json in it or below it", path)
 		}
+		runs = append(runs, found...)
 	}
 	return runs, nil
+}
+
+// readBelow reads the runs in a folder and below it.
+func readBelow(folder string) (runs []*run.Run, err error) {
+	root, err := filepath.EvalSymlinks(folder) // since WalkDir does not follow a link
+	if err != nil {
+		return nil, err
+	}
+	sweeps := map[string]*sweep.Sweep{} // by their folders
+	err = filepath.WalkDir(root, func(dir string, e fs.DirEntry, err error) error {
+		if err != nil || !e.IsDir() {
+			return err
+		}
+		if planned := sweeps[filepath.Dir(dir)]; planned != nil && !planned.Has(filepath.Base(dir)) {
+			return fs.SkipDir
+		}
+		if _, err := os.Stat(filepath.Join(dir, "config.json")); err != nil {
+			sweeps[dir], err = sweep.Open(dir)
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			return err
+		}
+		below, err := filepath.Rel(root, dir)
+		if err != nil {
+			return err
+		}
+		r, err := run.Read(filepath.Join(folder, below)) // the path that the user knows
+		if err != nil {
+			return err
+		}
+		runs = append(runs, r)
+		return fs.SkipDir // what is below belongs to the run
+	})
+	return runs, err
 }
 
 type result struct {
@@ -110,7 +124,7 @@ func collate(runs []*run.Run, oracle bool) *collection {
 	for _, r := range runs {
 		var parts []string
 		for _, flag := range c.swept {
-			parts = append(parts, flag+"="+show(r.Flags[flag]))
+			parts = append(parts, flag+"="+cli.Shorten(show(r.Flags[flag])))
 		}
 		c.labels = append(c.labels, strings.Join(parts, ", "))
 	}
@@ -258,12 +272,12 @@ func find(results []result, name string) (result, bool) {
 }
 
 // show returns a flag's value as the command line would have it, "–" for one that is
-// not there.
+// not there. It may be long: tables and labels shorten it.
 func show(v json.RawMessage) string {
 	if v == nil {
 		return "–"
 	}
-	return cli.Show(v)
+	return cli.Text(v)
 }
 
 func number(v json.RawMessage) float64 {

@@ -3,6 +3,7 @@ package report
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/specmatch/specmatch/specmatch/eval/compare"
 	"github.com/specmatch/specmatch/specmatch/run"
@@ -13,6 +14,34 @@ import (
 // one does not say which they are.
 func minus(a, b result) compare.Difference {
 	return compare.Seeds(run.Paired(a.Row, b.Row))
+}
+
+// minus compares two results, as the function does, with N = 0 if their data sets have other contents.
+func (c *collection) minus(a, b result) compare.Difference {
+	if a.run != chosen && b.run != chosen && !sameData(c.runs[a.run], c.runs[b.run], a.Dataset) {
+		return minus(result{}, result{})
+	}
+	return minus(a, b)
+}
+
+// sameData reports whether no file of a data set has another content in b than in a, as far as they have it. Runs with
+// a test set of their own are compared by it: what they learn from may differ.
+func sameData(a, b *run.Run, set string) bool {
+	differs := func(name string) bool {
+		first := a.Inputs[name]
+		second := b.Inputs[name]
+		return first != "" && second != "" && first != second
+	}
+	if a.Inputs["test"] != "" && b.Inputs["test"] != "" {
+		return !differs("test")
+	}
+	for name := range a.Inputs {
+		ofSet := name == "in" || name == set || strings.HasPrefix(name, set+"_") || strings.HasPrefix(name, set+".")
+		if ofSet && differs(name) {
+			return false
+		}
+	}
+	return true
 }
 
 // half is half of the 95 % interval of a difference; NaN for fewer than two seeds.

@@ -1,7 +1,10 @@
 package report
 
 import (
+	"encoding/json"
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/specmatch/specmatch/specmatch/run"
@@ -25,5 +28,44 @@ func TestMinus(t *testing.T) {
 	}
 	if d := minus(a, result{}); d.N != 0 || !math.IsNaN(half(d)) {
 		t.Errorf("no seed in common: %+v", d)
+	}
+}
+
+// TestOtherData: results on other records are not paired, whatever their names and seeds.
+func TestOtherData(t *testing.T) {
+	made := func(set string, inputs map[string]string) *run.Run {
+		row := run.Row{Dataset: set, Method: "none", Metric: "rmse", PerSeed: []float64{1, 2, 4}, Seeds: []int{0, 1, 2}}
+		return &run.Run{Path: "a", Experiment: finetuning, Inputs: inputs, Rows: []run.Row{row}}
+	}
+	type sums map[string]string
+	for _, tt := range []struct {
+		set           string
+		first, second sums
+		want          int
+	}{
+		{"a", nil, sums{"in": "1"}, 3},
+		{"a", sums{"in": "1", "model": "1"}, sums{"in": "1", "model": "2"}, 3},
+		{"a", sums{"in": "1"}, sums{"in": "2"}, 0},
+		{"a", sums{"in": "1", "test": "1"}, sums{"in": "1", "test": "2"}, 0},
+		{"a", sums{"in": "1", "test": "1"}, sums{"in": "2", "test": "1"}, 3},
+		{"NCI1", sums{"NCI1_A.txt": "1"}, sums{"NCI1_A.txt": "2"}, 0},
+		{"NCI1", sums{"NCI109_A.txt": "1"}, sums{"NCI109_A.txt": "2"}, 3},
+		{"bace", sums{"bace.csv": "1"}, sums{"bace.csv": "2"}, 0},
+	} {
+		first := made(tt.set, tt.first)
+		second := made(tt.set, tt.second)
+		second.Rows[0].PerSeed = []float64{2, 3, 6}
+		second.Flags = map[string]json.RawMessage{"lr": json.RawMessage("1")}
+		var b strings.Builder
+		if err := Compare(first, second).WriteMarkdown(&b); err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprintf(" | %d | ", tt.want); !strings.Contains(b.String(), want) {
+			t.Errorf("%v and %v: no n of %d in\n%s", tt.first, tt.second, tt.want, b.String())
+		}
+		blocks, err := collate([]*run.Run{first, second}, false).differences("")
+		if err != nil || (len(blocks) > 0) != (tt.want > 0) {
+			t.Errorf("%v and %v: %d blocks of differences, %v", tt.first, tt.second, len(blocks), err)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -31,7 +32,11 @@ func fine(t *testing.T, kind, metric string, tables ...string) *run.Run {
 		if err := os.WriteFile(filepath.Join(r.Path, "test-"+number+".csv"), []byte(table), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		r.Units = append(r.Units, run.Record{Name: "seed=" + number, Result: json.RawMessage(`{"Parts":[8,1,1]}`)})
+		r.Units = append(r.Units, run.Record{
+			Name:   "seed=" + number,
+			Result: json.RawMessage(`{"Parts":[8,1,1]}`),
+			Files:  map[string]string{"model-" + number + ".safetensors": "", "test-" + number + ".csv": ""},
+		})
 	}
 	return r
 }
@@ -102,7 +107,8 @@ func TestPositive(t *testing.T) {
 	}
 }
 
-// TestShares: fits to a share of a training set are no models, and not part of the curves of the others.
+// TestShares: fits to a share of a training set are no models, and not part of the curves of the others. What predict
+// writes next to the tables of a run is none of them.
 func TestShares(t *testing.T) {
 	const table = "id,y,y_observed\na,1,2\n"
 	r := fine(t, "regression", "rmse", table, table)
@@ -123,12 +129,23 @@ func TestShares(t *testing.T) {
 			})
 		}
 	}
+	if err := os.WriteFile(filepath.Join(r.Path, "test-new.csv"), []byte("id,y\nx,1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	x, err := newTuned(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := tunedTitle(r); !strings.Contains(got, ", 2 models together") {
 		t.Errorf("title %q", got)
+	}
+	untested := *r
+	untested.Rows = slices.Clone(r.Rows)
+	for i := range untested.Rows {
+		untested.Rows[i].Mean = math.NaN()
+	}
+	if got := tunedTitle(&untested); got != "set" {
+		t.Errorf("the title without a score is %q", got)
 	}
 	if note := x.scoreNote(); !strings.Contains(note, "mean over the 2 models") {
 		t.Errorf("note %q", note)
@@ -155,5 +172,36 @@ func TestCommand(t *testing.T) {
 		`-target 'y,it'\''s' -test none`
 	if got := (&tuned{run: r}).command(); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
+// TestLongFlags: a command has all of a long value, and values that differ at their ends alone differ.
+func TestLongFlags(t *testing.T) {
+	var targets []string
+	for k := range 60 {
+		targets = append(targets, fmt.Sprintf("the_inhibition_of_kinase_%d", k))
+	}
+	runs := []*run.Run{fine(t, "regression", "rmse"), fine(t, "regression", "rmse")}
+	for k, r := range runs {
+		targets[59] = fmt.Sprintf("y%d", k)
+		r.Flags["target"], _ = json.Marshal(targets)
+		command := (&tuned{run: r}).command()
+		if want := "specmatch finetune -target " + strings.Join(targets, ","); command != want {
+			t.Errorf("%s\nwant\n%s", command, want)
+		}
+	}
+	var differ []string
+	for _, s := range settingsOf(runs) {
+		if s.differs() {
+			differ = append(differ, s.name)
+		}
+		for _, cell := range s.cells() {
+			if text := fmt.Sprint(cell); len(text) > 1100 {
+				t.Errorf("%s has a cell of %d bytes", s.name, len(text))
+			}
+		}
+	}
+	if !slices.Equal(differ, []string{"-target"}) {
+		t.Errorf("the runs differ in %q, want -target", differ)
 	}
 }

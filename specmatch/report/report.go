@@ -28,6 +28,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/method"
 	"github.com/specmatch/specmatch/specmatch/report/plot"
 	"github.com/specmatch/specmatch/specmatch/run"
@@ -337,7 +338,7 @@ func (c *collection) differences(against string) (blocks []block, err error) {
 				Zero: true,
 			}
 			for _, r := range results {
-				d := minus(r, base)
+				d := c.minus(r, base)
 				if r.label == base.label || d.N == 0 {
 					continue
 				}
@@ -418,14 +419,16 @@ func (c *collection) against(flag string, p panel) (plot.Lines, bool) {
 		return chart, false
 	}
 	if !numbers {
-		chart.XNames = values
+		for _, v := range values {
+			chart.XNames = append(chart.XNames, cli.Shorten(v))
+		}
 	}
 	for _, r := range results {
 		run := c.runs[r.run]
 		name := []string{method.Title(r.Method)}
 		for _, other := range c.swept {
 			if other != flag && r.label != name[0] { // results that no flag changes form one line
-				name = append(name, other+"="+show(run.Flags[other]))
+				name = append(name, other+"="+cli.Shorten(show(run.Flags[other])))
 			}
 		}
 		x := number(run.Flags[flag])
@@ -454,6 +457,14 @@ type setting struct {
 
 func (s setting) differs() bool {
 	return slices.ContainsFunc(s.values, func(v string) bool { return v != s.values[0] })
+}
+
+// cells returns the values for a table.
+func (s setting) cells() (cells []table.Cell) {
+	for _, v := range s.values {
+		cells = append(cells, table.Text(cli.Shorten(v)))
+	}
+	return cells
 }
 
 func settingsOf(runs []*run.Run) (settings []setting) {
@@ -500,7 +511,7 @@ func (c *collection) settings() (blocks []block) {
 		if s.differs() {
 			t = differ
 		}
-		t.Add(s.name, texts(s.values...)...)
+		t.Add(s.name, s.cells()...)
 	}
 	if differ.Rows() > 0 {
 		blocks = append(blocks, block{table: differ})

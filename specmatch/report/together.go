@@ -22,7 +22,7 @@ import (
 const together = "together"
 
 // tunedTitle names the targets, the data set and the score of a fine-tuning: that of the mean prediction, if
-// there is one.
+// there is one. Without a score, as of a fit to all records, the set is all.
 func tunedTitle(r *run.Run) string {
 	row := r.Rows[0]
 	metric := row.Metric
@@ -32,6 +32,9 @@ func tunedTitle(r *run.Run) string {
 			row = other
 			models = fmt.Sprintf(", %d models together", len(fits(r)))
 		}
+	}
+	if math.IsNaN(row.Mean) { // without a test set
+		return tunedSet(r)
 	}
 	p := panel{metric: metric}
 	score := fmt.Sprintf("%s %.4g", metricTitle(metric), row.Mean)

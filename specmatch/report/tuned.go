@@ -28,7 +28,6 @@ import (
 	"github.com/specmatch/specmatch/specmatch/report/plot"
 	"github.com/specmatch/specmatch/specmatch/run"
 	"github.com/specmatch/specmatch/specmatch/table"
-	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // Case is a prediction shown in a report, as a unit of a fine-tuning records it.
@@ -91,21 +90,33 @@ func newTuned(r *run.Run) (*tuned, error) {
 		}
 		t.results = append(t.results, result)
 	}
-	pattern := filepath.Join(files.Pattern(r.Path), "test-*.csv")
-	paths, err := filepath.Glob(pattern)
+	tables, err := t.readTests()
 	if err != nil {
 		return nil, err
 	}
-	var tables []testTable
-	for _, path := range paths {
-		table, err := t.readTest(path)
-		if err != nil {
-			return nil, err
-		}
-		tables = append(tables, table)
-	}
 	t.join(tables)
 	return t, nil
+}
+
+// readTests reads the predictions of the test sets that are there. The units say which files they are, since a user
+// may have put others next to them, such as predictions for a file test-new.csv.
+func (t *tuned) readTests() (tables []testTable, err error) {
+	for _, u := range fits(t.run) {
+		for _, name := range slices.Sorted(maps.Keys(u.Files)) {
+			if !strings.HasPrefix(name, "test-") {
+				continue
+			}
+			table, err := t.readTest(filepath.Join(t.run.Path, name))
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			tables = append(tables, table)
+		}
+	}
+	return tables, nil
 }
 
 // isShare reports whether a unit fits a share of a training set, for the learning curve of -curve.

@@ -56,29 +56,6 @@ func tuned(t *testing.T, dir string, c tuning) {
 		unit := fmt.Sprintf("seed=%d", seed)
 		v := 0.842311 + 1e-5*float64(seed) // nearly equal
 		values = append(values, v)
-		_, err := run.Do(d, unit, func() (json.RawMessage, error) {
-			for e := range 12 {
-				at := math.Exp(-float64(e) / 4)
-				if err := d.Metrics(unit, e+1, slog.Float64("loss", at), slog.Float64("valid_loss", 1.1*at), slog.Float64("test_loss", 1.2*at),
-					slog.Float64("valid_"+metric, v-at), slog.Float64("test_"+metric, v-at)); err != nil {
-					return nil, err
-				}
-			}
-			ring := report.Case{ID: "worst <1>", SMILES: "c1ccccc1N(C)C.[Na+]", Error: 3, Of: "y", Predicted: 1.23, Observed: "-5.8389999999999995",
-				Values: []float64{1, -2, 3, 0, 0, 0, 5, 0, 0, -4}}
-			graph := report.Case{ID: "g", Error: 2, Of: "y", Observed: "no", Values: []float64{1, 2, 3}, Edges: [][2]int{{0, 1}}}
-			one := report.Case{ID: "an atom", Error: 1, Observed: "no", SMILES: "[He]", Values: []float64{0}}
-			var confusion [][][]float64
-			for range targets {
-				if c.kind != "regression" {
-					confusion = append(confusion, [][]float64{{float64(c.rows), 1}, {1, 0}})
-				}
-			}
-			return json.Marshal(map[string]any{"Confusion": confusion, "Parts": []int{8, 1, 1}, "Shared": []int{0, 2}, "Worst": []report.Case{ring, graph, one}})
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		var b strings.Builder
 		b.WriteString("id")
 		if c.kind == "classes" {
@@ -114,7 +91,31 @@ func tuned(t *testing.T, dir string, c tuning) {
 			}
 			fmt.Fprintf(&b, "m%d,%s,%s,%.3f\n", i, strings.Join(p, ","), strings.Join(y, ","), rng.ExpFloat64())
 		}
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("test-%d.csv", seed)), []byte(b.String()), 0o644); err != nil {
+		table := fmt.Sprintf("test-%d.csv", seed)
+		if err := os.WriteFile(filepath.Join(dir, table), []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, err = run.Do(d, unit, func() (json.RawMessage, error) {
+			for e := range 12 {
+				at := math.Exp(-float64(e) / 4)
+				if err := d.Metrics(unit, e+1, slog.Float64("loss", at), slog.Float64("valid_loss", 1.1*at), slog.Float64("test_loss", 1.2*at),
+					slog.Float64("valid_"+metric, v-at), slog.Float64("test_"+metric, v-at)); err != nil {
+					return nil, err
+				}
+			}
+			ring := report.Case{ID: "worst <1>", SMILES: "c1ccccc1N(C)C.[Na+]", Error: 3, Of: "y", Predicted: 1.23, Observed: "-5.8389999999999995",
+				Values: []float64{1, -2, 3, 0, 0, 0, 5, 0, 0, -4}}
+			graph := report.Case{ID: "g", Error: 2, Of: "y", Observed: "no", Values: []float64{1, 2, 3}, Edges: [][2]int{{0, 1}}}
+			one := report.Case{ID: "an atom", Error: 1, Observed: "no", SMILES: "[He]", Values: []float64{0}}
+			var confusion [][][]float64
+			for range targets {
+				if c.kind != "regression" {
+					confusion = append(confusion, [][]float64{{float64(c.rows), 1}, {1, 0}})
+				}
+			}
+			return json.Marshal(map[string]any{"Confusion": confusion, "Parts": []int{8, 1, 1}, "Shared": []int{0, 2}, "Worst": []report.Case{ring, graph, one}})
+		}, table)
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

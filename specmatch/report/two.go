@@ -24,7 +24,8 @@ func Compare(a, b *run.Run) *Page {
 		{
 			title: "Differences",
 			note: "Second minus first run over their n common seeds, with the standard error and the p value " +
-				"of Student's paired t-test, without and with Holm's correction for all rows of the table.",
+				"of Student's paired t-test, without and with Holm's correction for all rows of the table. " +
+				"n is 0 where a data set has other contents in the second run.",
 			blocks: paired(a, b),
 		},
 		{title: "Units", note: "Results of units, without timings.", blocks: changed(a, b)},
@@ -35,7 +36,7 @@ func unequal(a, b *run.Run) []block {
 	t := table.New("setting", table.Names("first", "second")...)
 	for _, s := range settingsOf([]*run.Run{a, b}) {
 		if s.differs() && !slices.Contains([]string{"started", "finished units", "-out"}, s.name) {
-			t.Add(s.name, texts(s.values...)...)
+			t.Add(s.name, s.cells()...)
 		}
 	}
 	return []block{{table: t}}
@@ -49,13 +50,17 @@ func paired(a, b *run.Run) []block {
 				x.Metric == y.Metric {
 				p := panel{protocol: x.Protocol, metric: x.Metric}
 				d := p.decimals()
+				difference := minus(result{}, result{})
+				if sameData(a, b, x.Dataset) {
+					difference = minus(result{Row: y}, result{Row: x})
+				}
 				before := append(
 					texts(x.Dataset, p.caption()),
 					table.MeanStd(x.Mean, x.Std, d),
 					table.MeanStd(y.Mean, y.Std, d),
 				)
 				comparisons = append(comparisons, comparison{
-					method.Title(x.Method), before, d, minus(result{Row: y}, result{Row: x}), nil,
+					method.Title(x.Method), before, d, difference, nil,
 				})
 			}
 		}

@@ -191,10 +191,11 @@ func (c *config) last() start {
 	return c.start
 }
 
-// sameInputs returns an error if a file is in both maps with different sums.
+// sameInputs returns an error if a file is in both maps with different sums. Earlier versions recorded none for a
+// file that was read from a pipe.
 func sameInputs(previous, current map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(current)) {
-		if sum, ok := previous[name]; ok && sum != current[name] {
+		if sum := previous[name]; sum != "" && sum != current[name] {
 			return fmt.Errorf("the file %s has changed: its SHA-256 was %s, now it is %s; restore the file",
 				name, sum, current[name])
 		}

@@ -16,7 +16,7 @@ import (
 )
 
 // TestSweep: what a killed process left of files that it was writing goes with the
-// next start, and nothing else.
+// next start, and nothing else, also if the start has a link to the directory.
 func TestSweep(t *testing.T) {
 	o := options(t, t.TempDir())
 	d := open(t, o)
@@ -60,6 +60,10 @@ func TestSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Close()
+	o.Out = filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(d.Path, o.Out); err != nil {
+		t.Fatal(err)
+	}
 	open(t, o)
 	if _, err := os.Stat(writing); err != nil {
 		t.Error(err)

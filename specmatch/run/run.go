@@ -175,10 +175,14 @@ func (d *Dir) sweep() {
 	if d.unlock == nil {
 		return
 	}
-	filepath.WalkDir(d.Path, func(path string, e fs.DirEntry, err error) error {
+	root, err := filepath.EvalSymlinks(d.Path) // since WalkDir does not follow a link
+	if err != nil {
+		return
+	}
+	filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
-		case e.IsDir() && path != d.Path:
+		case e.IsDir() && path != root:
 			if _, err := os.Stat(filepath.Join(path, "config.json")); err == nil {
 				return fs.SkipDir
 			}

@@ -58,9 +58,11 @@ var markdownTable = template.Must(template.New("").Funcs(template.FuncMap{
 // prose keeps tags, links and pictures out of captions and notes, which have Markdown of their own.
 var prose = strings.NewReplacer(`<`, `&lt;`, `[`, `\[`)
 
-// escape makes names such as a_b, <x> and a|b show as they are.
+// escape makes names such as a_b, <x>, a|b and ~~c~~ show as they are. GitHub takes what is between two dollars for
+// mathematics, also behind a backslash.
 var escape = strings.NewReplacer(
 	`\`, `\\`, `|`, `\|`, `*`, `\*`, `_`, `\_`, "`", "\\`", `<`, `&lt;`, `[`, `\[`, "\n", " ",
+	`~`, `\~`, `$`, `&#36;`, `&`, `&amp;`,
 )
 
 var latexTable = template.Must(template.New("").Delims("<<", ">>").Funcs(template.FuncMap{

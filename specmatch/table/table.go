@@ -223,7 +223,10 @@ func (t *Table) text(bold bool) []byte {
 		notes = slices.Concat([]string{"* best of its column"}, notes)
 	}
 	if len(notes) > 0 {
-		b.WriteString("\n" + strings.Join(notes, "\n") + "\n")
+		b.WriteString("\n")
+		for _, note := range notes {
+			b.WriteString(line(note) + "\n")
+		}
 	}
 	return b.Bytes()
 }

@@ -194,7 +194,7 @@ $\dagger$ diverged once
 func TestForeignText(t *testing.T) {
 	tb := New("set", Names("a\x1b[2J")...)
 	tb.Caption = "x\x1b[31m <script>alert(1)</script> ![p](http://q)\nz"
-	tb.Footnotes = []string{"<img src=x>"}
+	tb.Footnotes = []string{"<img src=x>\x1b[31m"}
 	tb.Add("n\r\x9b<b>", Text("v\x07"))
 	var text, markdown bytes.Buffer
 	if err := errors.Join(tb.WriteText(&text), tb.WriteMarkdown(&markdown)); err != nil {
@@ -207,6 +207,13 @@ func TestForeignText(t *testing.T) {
 	}
 	if b := markdown.String(); strings.ContainsAny(b, "<") || strings.Contains(b, "![p]") {
 		t.Errorf("%s", b)
+	}
+	odd := New("class")
+	odd.Add(`~~a~~ $b$ &lt; c_d`)
+	var escaped bytes.Buffer
+	want := `| \~\~a\~\~ &#36;b&#36; &amp;lt; c\_d |`
+	if err := odd.WriteMarkdown(&escaped); err != nil || !strings.Contains(escaped.String(), want) {
+		t.Errorf("no %s in\n%s", want, escaped.String())
 	}
 	var tex bytes.Buffer
 	tb.Add("[2em]", Text("x"))

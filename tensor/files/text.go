@@ -136,10 +136,11 @@ func inputsOf(read []string) (inputs []input) {
 			continue // its reader will report that
 		}
 		inputs = append(inputs, input{name, info})
-		if !info.IsDir() {
+		folder, err := filepath.EvalSymlinks(name) // since WalkDir does not follow a link
+		if err != nil || !info.IsDir() {
 			continue
 		}
-		filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
+		filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 			if err == nil && !d.IsDir() {
 				if info, err := os.Stat(path); err == nil {
 					inputs = append(inputs, input{path, info})

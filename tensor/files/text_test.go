@@ -66,7 +66,7 @@ func TestApart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for link, to := range map[string]string{"link.csv": "in.csv", "dangling.csv": "gone.csv", "set/B.txt": "../other.csv"} {
+	for link, to := range map[string]string{"link.csv": "in.csv", "dangling.csv": "gone.csv", "set/B.txt": "../other.csv", "linked": "set"} {
 		if err := os.Symlink(to, link); err != nil {
 			t.Skip(err)
 		}
@@ -82,6 +82,7 @@ func TestApart(t *testing.T) {
 		{"hard.csv", "in.csv", "it is the input "},
 		{"set/raw/A.txt", "set", "it is the input "},
 		{"other.csv", "set", "it is the input "},
+		{"set/raw/A.txt", "linked", "it is the input "},
 		{"set", "in.csv", "is a folder"},
 		{"link.csv", "other.csv", "cannot write link.csv: it is a link"},
 		{"dangling.csv", "other.csv", "cannot write dangling.csv: it is a link"},

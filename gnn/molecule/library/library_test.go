@@ -300,7 +300,7 @@ func TestTSNEOpposite(t *testing.T) {
 
 func distance(a, b [2]float64) float64 { return math.Hypot(a[0]-b[0], a[1]-b[1]) }
 
-// TestSmall: maps of no, one and two molecules, and of equal ones, are finite.
+// TestSmall: maps of no, one and two molecules, and of equal ones, are finite, and each molecule is picked once.
 func TestSmall(t *testing.T) {
 	for _, smiles := range [][]string{nil, {"C"}, {"C", "CCO"}, {"C", "C", "C", "C", "C"}} {
 		bits, _ := sets(t, smiles)
@@ -316,6 +316,10 @@ func TestSmall(t *testing.T) {
 		clusters, err := library.Butina(t.Context(), bits, 0.5, nil)
 		if err != nil || len(smiles) == 5 && len(clusters) != 1 {
 			t.Errorf("%q: %v, %v", smiles, clusters, err)
+		}
+		picks, err := library.MaxMin(t.Context(), bits, 10, nil, 1, nil)
+		if err != nil || len(picks) != len(smiles) {
+			t.Errorf("%q: picks %v, %v", smiles, picks, err)
 		}
 	}
 }

@@ -76,6 +76,9 @@ func MaxMin(
 
 // FirstPick returns a random molecule of n, the one that RDKit's pickers begin with for the same seed.
 func FirstPick(n int, seed uint32) int {
+	if n == 1 { // whose range has 2³² numbers, more than a uint32 holds
+		return 0
+	}
 	source := prng.NewMT19937()
 	source.Seed(uint64(seed))
 	// The 32-bit numbers are divided into n ranges of equal size; one beyond the last range is drawn again.

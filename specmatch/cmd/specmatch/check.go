@@ -43,7 +43,7 @@ func setupCheck(f *cli.FlagSet) cli.Action {
 		if err := checkOutputs([]string{x.Out}, x.In); err != nil {
 			return err
 		}
-		if err := checkFolder(x.Out); err != nil {
+		if err := checkFolder("out", x.Out); err != nil {
 			return err
 		}
 		return x.input.checkFile()

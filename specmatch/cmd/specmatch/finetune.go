@@ -20,6 +20,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch/run"
 	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/specmatch/train"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // auto is the value of -kind and -split that leaves the choice to the program.
@@ -93,7 +94,8 @@ func setupFinetune(f *cli.FlagSet) cli.Action {
 	f.Arguments("in", "out")
 	f.Section("Input", func() { f.Add(&x.input) })
 	f.Section("Targets and splits", func() { x.registerTask(f) })
-	f.Free("in", "valid", "test")
+	f.Free("in")
+	f.Files([]string{finetune.NoTest}, "valid", "test")
 	f.Section("Model and fit", func() { x.registerModel(f) })
 	f.Section("Engine and output", func() { f.Add(&x.engine, &x.output) })
 	f.Earlier("node-features", string(dataset.FeaturesAuto))
@@ -270,6 +272,8 @@ func (x *tuning) check() error {
 		return cli.Usagef("-curve 1: want at least 2 sizes, or 0 for no learning curve")
 	case x.Curve > 0 && x.Test == finetune.NoTest:
 		return cli.Usagef("-curve needs a test set: leave out -test none")
+	case x.repeatsStdin():
+		return cli.Usagef("standard input can be one of -in, -valid and -test: name files for the others")
 	case x.Folds > 0 && x.Valid+x.Test != "":
 		return cli.Usagef("-folds divides -in alone: leave out -valid and -test")
 	}
@@ -278,6 +282,17 @@ func (x *tuning) check() error {
 		written = append(written, d.modelFile(), d.testFile())
 	}
 	return checkRunOutputs(x.output.Dir, written, x.In, x.Model, x.Valid, x.Test)
+}
+
+// repeatsStdin reports whether several inputs are standard input, which can be read only once.
+func (x *tuning) repeatsStdin() bool {
+	count := 0
+	for _, path := range []string{x.In, x.Valid, x.Test} {
+		if path == stdio {
+			count++
+		}
+	}
+	return count > 1
 }
 
 func (x *tuning) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
@@ -312,7 +327,7 @@ func (x *tuning) run(ctx context.Context, stdout, stderr io.Writer) (err error) 
 		return err
 	}
 	set := x.examples.Set
-	fmt.Fprintf(stderr, "%d %s, %s\n", len(set.Graphs), x.examples.Content, x.examples.Summary())
+	fmt.Fprintf(stderr, "%d %s, %s\n", len(set.Graphs), x.examples.Content, files.Printable(x.examples.Summary()))
 	err = train.Fits(x.engine.Backend, x.engine.Precision, x.arch, set.Graphs, x.recipe.Batch)
 	if err != nil {
 		return cli.Usagef("-hidden %d -layers %d -batch %d: %w",
@@ -362,7 +377,7 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 	if err := x.readExamples(ctx, options, stderr); err != nil {
 		return err
 	}
-	sum, err := x.input.sum(ctx, x.flags)
+	sum, err := x.input.sum(ctx, x.flags, "in")
 	if err != nil {
 		return err
 	}
@@ -382,7 +397,7 @@ func (x *tuning) read(ctx context.Context, stderr io.Writer) error {
 
 // readExamples reads the records with their targets and the numbers of -features.
 func (x *tuning) readExamples(ctx context.Context, options records.Options, stderr io.Writer) error {
-	task, err := x.task(ctx)
+	task, parts, err := x.task()
 	if err != nil {
 		return err
 	}
@@ -407,6 +422,11 @@ func (x *tuning) readExamples(ctx context.Context, options records.Options, stde
 	case x.examples.Content == records.Graphs && x.besideGraphs():
 		return cli.Usagef("-features are of molecules, and %s has graphs", x.In)
 	}
+	for flag, part := range parts { // once streams are read to their ends
+		if _, err := part.sum(ctx, x.flags, flag); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -429,12 +449,12 @@ func (x *tuning) onlyTarget(ctx context.Context, stderr io.Writer) ([]string, er
 			x.In, strings.Join(columns, ", "))
 	}
 	text := setting.JoinList(columns)
-	fmt.Fprintf(stderr, "%s: -target %s, the only column that it can be\n", x.In, text)
+	fmt.Fprintf(stderr, "%s: -target %s, the only column that it can be\n", x.In, files.Printable(text))
 	return columns, x.flags.Set("target", text)
 }
 
-// task returns what is learned, with the files of -valid and -test.
-func (x *tuning) task(ctx context.Context) (finetune.Task, error) {
+// task returns what is learned, and the inputs of the files of -valid and -test by the names of their flags.
+func (x *tuning) task() (finetune.Task, map[string]*input, error) {
 	if x.Kind != auto {
 		x.Task.Kind = model.Kind(x.Kind)
 	}
@@ -444,6 +464,7 @@ func (x *tuning) task(ctx context.Context) (finetune.Task, error) {
 	if task.Split == auto {
 		task.Split = ""
 	}
+	inputs := map[string]*input{}
 	for _, part := range []struct {
 		name, path string
 		file       *finetune.File
@@ -461,16 +482,15 @@ func (x *tuning) task(ctx context.Context) (finetune.Task, error) {
 		input := x.input.other(part.path)
 		options, err := input.options()
 		if err != nil {
-			return task, err
+			return task, nil, err
+		}
+		if err := input.hashStream(&options); err != nil {
+			return task, nil, err
 		}
 		*part.file = finetune.File{Path: part.path, Format: options.Format, Input: options.Input}
-		sum, err := input.sum(ctx, nil)
-		if err != nil {
-			return task, err
-		}
-		x.flags.Input(part.name, sum)
+		inputs[part.name] = input
 	}
-	return task, nil
+	return task, inputs, nil
 }
 
 // parseFeatures reads the value of -features.
@@ -535,7 +555,7 @@ func (x *tuning) chooseFeatures(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stderr, "%s: %s\n", x.In, line)
+	fmt.Fprintf(stderr, "%s: %s\n", x.In, files.Printable(line))
 	x.notes = append(x.notes, line)
 	return nil
 }
@@ -569,7 +589,7 @@ func (x *tuning) chooseScales(ctx context.Context, stderr io.Writer) error {
 	}
 	lines, err := x.examples.ChooseScales(ctx, be, x.arch, splits...)
 	for _, line := range lines {
-		fmt.Fprintf(stderr, "%s: %s\n", x.In, line)
+		fmt.Fprintf(stderr, "%s: %s\n", x.In, files.Printable(line))
 		x.notes = append(x.notes, line)
 	}
 	return err

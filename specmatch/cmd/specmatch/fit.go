@@ -140,7 +140,7 @@ func (x *tuning) checkSplits(stderr io.Writer) error {
 	x.notes = append(x.notes, x.examples.Outliers()...)
 	x.notes = append(x.notes, x.examples.RepeatedIDs()...)
 	for _, note := range x.notes {
-		fmt.Fprintf(stderr, "%s: %s\n", x.In, note)
+		fmt.Fprintf(stderr, "%s: %s\n", x.In, files.Printable(note))
 	}
 	if n := x.examples.CountSalts(); n > 0 {
 		fmt.Fprintf(stderr, "%s: %d molecules have several fragments: -largest-fragment keeps one; "+

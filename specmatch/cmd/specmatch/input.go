@@ -22,6 +22,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/setting"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 const formatParquet = "parquet"
@@ -182,32 +183,52 @@ func (file *input) hashStream(o *records.Options) error {
 	return nil
 }
 
-// sum returns the SHA-256 of the file, or of the stream that was read to its end; "" if there is neither. It records
-// the sum in flags unless nil.
-func (file *input) sum(ctx context.Context, flags *cli.FlagSet) (sum string, err error) {
+// sum returns the SHA-256 of the file, or of the stream that was read to its end, or of the tables of a folder; "" if
+// there is none. It records the sum in flags by the name of the flag of the file.
+func (file *input) sum(ctx context.Context, flags *cli.FlagSet, flag string) (sum string, err error) {
 	if file.pipe != nil {
 		file.pipe.Close()
 	}
-	info, err := os.Stat(file.In)
-	switch {
+	switch info, missing := os.Stat(file.In); {
 	case file.stream != nil:
 		sum = fmt.Sprintf("%x", file.stream.Sum(nil))
-	case err != nil || !info.Mode().IsRegular():
+	case missing != nil:
 		return "", nil
+	case info.IsDir():
+		sum, err = sumFolder(ctx, file.In)
 	default:
 		sum, err = dataset.SumFile(ctx, file.In)
-		if err != nil {
-			return "", err
-		}
 	}
-	if flags != nil {
-		flags.Input("in", sum)
+	if err != nil {
+		return "", err
 	}
+	flags.Input(flag, sum)
 	return sum, nil
 }
 
-// describeTable prints which columns were used and how many records were rejected. It records the
-// file's sum in the data set.
+// tables matches the files of a set in TUDataset's format, and those of one of the Open Graph Benchmark. Others in
+// their folders, such as what a program keeps there, are not read.
+var tables = []string{"*_*.txt", "raw/*.csv*", "split/*/*.csv*"}
+
+// sumFolder returns the SHA-256 of a list of the tables in a folder with their sums, as sha256sum prints it.
+func sumFolder(ctx context.Context, folder string) (string, error) {
+	list := sha256.New()
+	for _, pattern := range tables {
+		// the pattern is well formed
+		paths, _ := filepath.Glob(filepath.Join(files.Pattern(folder), filepath.FromSlash(pattern)))
+		for _, path := range paths {
+			sum, err := dataset.SumFile(ctx, path)
+			if err != nil {
+				return "", err
+			}
+			fmt.Fprintf(list, "%s  %s\n", sum, filepath.Base(path))
+		}
+	}
+	return fmt.Sprintf("%x", list.Sum(nil)), nil
+}
+
+// describeTable prints which columns were used and how many records were rejected. It records the sum in the data
+// set, unless it is that of a folder, which is no file's.
 func (file *input) describeTable(t *records.Table, sum string, stderr io.Writer) {
 	fmt.Fprintf(stderr, "%s: %v\n", file.In, t.Reading)
 	if n := len(t.Rejected); n > 0 {
@@ -215,7 +236,7 @@ func (file *input) describeTable(t *records.Table, sum string, stderr io.Writer)
 			file.In, n, n+len(t.Records), t.Rejected[0])
 	}
 	t.Set.Reads = t.Reading.Features()
-	if sum != "" {
+	if info, err := os.Stat(file.In); sum != "" && (err != nil || !info.IsDir()) {
 		t.Set.Sums = map[string]string{filepath.Base(file.In): sum}
 	}
 }
@@ -224,7 +245,8 @@ func (file *input) describeTable(t *records.Table, sum string, stderr io.Writer)
 func (file *input) describe(trained string, stderr io.Writer) {
 	fmt.Fprintf(stderr, "%s: %v\n", file.In, file.reading)
 	if features := file.reading.Features(); trained != "" && features != "" && features != trained {
-		fmt.Fprintf(stderr, "%s: the model was trained on other columns or keys: %s\n", file.In, trained)
+		fmt.Fprintf(stderr, "%s: the model was trained on other columns or keys: %s\n",
+			file.In, files.Printable(trained))
 	}
 }
 

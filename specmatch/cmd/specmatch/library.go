@@ -139,7 +139,11 @@ func (x *collection) check(f *cli.FlagSet) error {
 func (x *collection) checkPlaces() error {
 	written := x.written()
 	for _, path := range written {
-		if err := checkFolder(path); err != nil {
+		flag := "out"
+		if path == x.Page {
+			flag = "page"
+		}
+		if err := checkFolder(flag, path); err != nil {
 			return err
 		}
 	}

@@ -726,6 +726,13 @@ func TestScore(t *testing.T) {
 			t.Errorf("%s: %v, want %s", line, err, want)
 		}
 	}
+	write(t, "late.csv", "smiles,length,share\nC(,1,\nC,,\nCC,2,\n")
+	if out := must(t, "predict -in late.csv -out l.csv -explain l.HTML -model "+number); !strings.Contains(out, "length: 1 records") {
+		t.Error(out)
+	}
+	if page := read(t, "l.HTML"); !strings.HasPrefix(strings.TrimSpace(page), "<!doctype html>") {
+		t.Errorf("%.100s", page)
+	}
 	// What is written next to predictions is written in spite of an observed value that is none.
 	bad := "predict -in few.csv -target most -domain d.csv -explain e.jsonl -out g.csv -model " + classes
 	if _, _, err := invoke(t.Context(), bad); err == nil || !strings.Contains(err.Error(), "is not a target") {

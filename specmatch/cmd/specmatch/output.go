@@ -100,18 +100,18 @@ func (o *output) checkPlaces() error {
 	if o.Out == stdio {
 		return nil
 	}
-	if err := checkFolder(o.Out); err != nil || o.Join {
+	if err := checkFolder("out", o.Out); err != nil || o.Join {
 		return err
 	}
 	return o.input.checkFile()
 }
 
-// checkFolder returns an error if there is no folder for an output.
-func checkFolder(path string) error {
+// checkFolder returns an error if there is no folder for the output of a flag.
+func checkFolder(flag, path string) error {
 	folder := filepath.Dir(path)
 	info, err := os.Stat(folder)
 	if err != nil || !info.IsDir() {
-		return fmt.Errorf("-out %s: there is no folder %s; make it first, as by mkdir -p %[2]s", path, folder)
+		return fmt.Errorf("-%s %s: there is no folder %s; make it first, as by mkdir -p %[3]s", flag, path, folder)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/specmatch/specmatch/specmatch/apply"
 	"github.com/specmatch/specmatch/specmatch/cli"
@@ -94,7 +95,16 @@ func (x *prediction) check() error {
 		return cli.Usagef("-explain and -domain read the input again, and -in %s can be read only once: "+
 			"write it to a file first", x.In)
 	}
-	written := slices.DeleteFunc([]string{x.Explain, x.Domain}, func(path string) bool { return path == "" })
+	var written []string
+	for _, output := range []struct{ flag, path string }{{"explain", x.Explain}, {"domain", x.Domain}} {
+		if output.path == "" {
+			continue
+		}
+		if err := checkFolder(output.flag, output.path); err != nil {
+			return err
+		}
+		written = append(written, output.path)
+	}
 	if outputs, err := apply.Outputs(x.Out); err == nil {
 		written = append(written, outputs...)
 	}
@@ -122,7 +132,7 @@ func (x *prediction) run(ctx context.Context, stdout, stderr io.Writer) (err err
 		return err
 	}
 	for k, m := range models {
-		models[k] = m.Remembering(apply.Memory / len(models))
+		models[k] = m.Remembering(apply.CacheSize() / len(models)) // which their copies share
 	}
 	copies := opened.copies(models...)
 	var replicas []apply.Model
@@ -282,7 +292,7 @@ func (x *prediction) explain(ctx context.Context, copies [][]*model.Trained, row
 	}
 	job := apply.Job{Path: x.In, Records: options, Model: rows}
 	return files.Write(x.Explain, func(w io.Writer) error {
-		if filepath.Ext(x.Explain) == ".html" {
+		if strings.ToLower(filepath.Ext(x.Explain)) == ".html" {
 			return writeExplained(ctx, w, &job, copies[0][0].Card.Head, explainers, intervals(x.Level, copies[0]))
 		}
 		return job.Explain(ctx, w, explainers...)

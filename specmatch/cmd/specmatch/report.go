@@ -11,6 +11,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/report"
 	"github.com/specmatch/specmatch/specmatch/setting"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 func setupReport(f *cli.FlagSet) cli.Action {
@@ -41,7 +42,7 @@ func setupReport(f *cli.FlagSet) cli.Action {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(stdout, "%s: %s\n", out, page.Title)
+		_, err = fmt.Fprintf(stdout, "%s: %s\n", out, files.Printable(page.Title))
 		if err == nil && filepath.Ext(out) == ".html" {
 			_, err = fmt.Fprintln(stdout, "next: open it in a browser; it needs no network")
 		}

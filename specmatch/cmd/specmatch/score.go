@@ -13,6 +13,7 @@ import (
 	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/model"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // scorer compares predictions with observed targets.
@@ -50,14 +51,17 @@ func (x *prediction) newScorer(ctx context.Context, h model.Head) (*scorer, erro
 	return s, nil
 }
 
-// hasFields reports whether the first usable record of the file has a value in one of the fields. It
+// hasFields reports whether one of the first records of the file has a value in one of the fields. It
 // ignores errors of the file, which the next reader reports.
 func (file *input) hasFields(ctx context.Context, fields []string) (found bool) {
+	const limit = 1000
+	count := 0
 	file.peek(ctx, records.Options{Fields: fields}, func(r *records.Record) bool {
-		found = slices.ContainsFunc(r.Fields, func(text string) bool {
+		count++
+		found = r.Err == nil && slices.ContainsFunc(r.Fields, func(text string) bool {
 			return strings.TrimSpace(text) != ""
 		})
-		return r.Err == nil
+		return found || count == limit
 	})
 	return found
 }
@@ -105,7 +109,7 @@ func (s *scorer) write(w io.Writer, resumed int) error {
 			parts = append(parts, metric.Title+" "+text)
 		}
 		fmt.Fprintf(w, "%s: %d records with a target: %s\n",
-			s.targets[task], count, strings.Join(parts, ", "))
+			files.Printable(s.targets[task]), count, strings.Join(parts, ", "))
 	}
 	return s.err
 }

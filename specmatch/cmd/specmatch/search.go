@@ -55,6 +55,8 @@ func (x *searching) checkQueries(f *cli.FlagSet) (err error) {
 			"or a substructure")
 	case alone && f.Given("least", "by", "model"):
 		return cli.Usagef("-least, -by and -model compare molecules with queries: give -query or -queries")
+	case x.In == stdio && x.File == stdio:
+		return cli.Usagef("standard input can be one of -in and -queries: name a file for the other")
 	case !alone && x.Top == 0 && x.Least == 0:
 		return cli.Usagef("-top 0 finds all molecules that are similar enough: give -least")
 	}

@@ -69,4 +69,15 @@ func TestStreams(t *testing.T) {
 			t.Errorf("%s -explain why.jsonl: %v", predict, err)
 		}
 	}
+	for _, flag := range []string{"valid", "test"} {
+		line := "finetune -target length -format csv -in m.csv -out run" + flag + quick + " -" + flag + " pipe"
+		feed("pipe", "m.csv")
+		must(t, line)
+		feed("pipe", "m.csv")
+		must(t, line)
+		feed("pipe", "other.csv")
+		if _, _, err := invoke(t.Context(), line); err == nil || !strings.Contains(err.Error(), "has changed") {
+			t.Errorf("%s with other data: %v", line, err)
+		}
+	}
 }

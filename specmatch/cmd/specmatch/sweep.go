@@ -37,8 +37,8 @@ func setupSweep(f *cli.FlagSet) cli.Action {
 		"submit the tasks as a job array, and a final job that joins their results and reports")
 	cli.Var(f, &x.slurm.Partition, "partition", setting.Text, "Slurm `partition`")
 	cli.Var(f, &x.slurm.Time, "time", setting.Text,
-		"`time` limit of a Slurm task, as for sbatch; the default is three times the measured time plus\n"+
-			"a minute")
+		"`time` limit of a Slurm task, as for sbatch; the default is three times the measured time of as\n"+
+			"many units plus a minute")
 	cli.Var(f, &x.slurm.Memory, "memory", setting.Text,
 		"`memory` limit of a Slurm task, as for sbatch; the default is 1.5 times the measured memory\n"+
 			"plus 256M")

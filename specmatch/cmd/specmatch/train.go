@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -209,6 +210,7 @@ func (x *trainCommand) readLabels(ctx context.Context, t *records.Table, stderr 
 			keys[i] = rec.ID
 		}
 	}
+	tables := sha256.New()
 	for _, path := range x.Targets {
 		o := tasks.Options{Key: x.ID, Keys: keys, Tasks: x.Tasks}
 		if strings.HasSuffix(strings.ToLower(path), "."+formatParquet) {
@@ -228,9 +230,14 @@ func (x *trainCommand) readLabels(ctx context.Context, t *records.Table, stderr 
 			return err
 		}
 		x.flags.Input(filepath.Base(path), sum)
+		fmt.Fprintln(tables, sum)
 		fmt.Fprintf(stderr, "%s: %d labels of %d tasks for %d of %d molecules; rows of other molecules: %d\n",
 			path, labels.Count(), len(labels.Names), labels.Labelled(), len(keys), labels.Unknown)
 		x.run.Labels = append(x.run.Labels, labels)
+	}
+	if x.Targets != nil {
+		// One sum for all, since which tables there are, and their order, matter as much as what they hold.
+		x.flags.Input("targets", fmt.Sprintf("%x", tables.Sum(nil)))
 	}
 	return nil
 }
@@ -266,7 +273,7 @@ func (x *trainCommand) train(ctx context.Context, stdout, stderr io.Writer) erro
 	if err != nil {
 		return err
 	}
-	sum, err := x.input.sum(ctx, x.flags)
+	sum, err := x.input.sum(ctx, x.flags, "in")
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -199,6 +200,19 @@ func (x *tuning) splitFlags() string {
 	return "-split " + x.examples.Split
 }
 
+// protocol says how the records are split, so that only results on the same split are compared: with the names of
+// files, whose folders differ between machines.
+func (x *tuning) protocol() string {
+	var parts []string
+	if x.Valid != "" {
+		parts = append(parts, "-valid "+filepath.Base(x.Valid))
+	}
+	if x.Test != "" {
+		parts = append(parts, "-test "+filepath.Base(x.Test))
+	}
+	return cmp.Or(strings.Join(parts, " "), x.examples.Split)
+}
+
 // meanOfTasks returns the mean of a metric over the tasks whose first metric is defined.
 func (s *scores) meanOfTasks(tasks []train.Metrics, metric string) float64 {
 	var values []float64
@@ -277,7 +291,7 @@ func (s *scores) addRow(method, metric string, values []float64) table.Cell {
 		Experiment:      x.flags.Name(),
 		Dataset:         x.examples.Set.Name,
 		Method:          method,
-		Protocol:        x.examples.Split,
+		Protocol:        x.protocol(),
 		Metric:          metric,
 		Mean:            mean,
 		Std:             std,

@@ -135,7 +135,7 @@ func (s *Sweep) do(ctx context.Context, t Task, workers int) error {
 	if err := c.Run(); err != nil {
 		return fmt.Errorf("%s: %w: see %s", t.name(), err, log)
 	}
-	return s.measured(cost{t.name(), time.Since(begin).Seconds(), peak(c.ProcessState)})
+	return s.measured(cost{t.name(), time.Since(begin).Seconds(), peak(c.ProcessState), t.units()})
 }
 
 // cost is the time and memory of a task: a line of the file costs.
@@ -143,6 +143,7 @@ type cost struct {
 	Task    string  `json:"task"`
 	Seconds float64 `json:"seconds"`
 	Bytes   int64   `json:"bytes,omitempty"` // peak memory; 0 if unknown
+	Units   int     `json:"units,omitempty"` // of the task; 0 in files of earlier versions
 }
 
 const costs = "costs.jsonl"

@@ -36,7 +36,7 @@ func (s *Sweep) Submit(stdout io.Writer, tasks []Task, o Slurm, command []string
 		return fmt.Errorf("%d tasks are more than the %d of an array: want fewer -shares",
 			len(tasks), maxArray)
 	}
-	if err := s.estimate(&o); err != nil {
+	if err := s.estimate(&o, tasks); err != nil {
 		return err
 	}
 	dir, err := filepath.Abs(filepath.Join(s.Dir, "slurm"))
@@ -164,8 +164,9 @@ func sbatch(args ...string) (string, error) {
 }
 
 // estimate sets time and memory, unless given, from the largest measured values: three times the time
-// plus a minute, and 1.5 times the memory plus 256 MB.
-func (s *Sweep) estimate(o *Slurm) error {
+// plus a minute, and 1.5 times the memory plus 256 MB. A measured task with fewer units than one of tasks counts for as
+// many times longer.
+func (s *Sweep) estimate(o *Slurm, tasks []Task) error {
 	if o.Time != "" && o.Memory != "" {
 		return nil
 	}
@@ -173,11 +174,18 @@ func (s *Sweep) estimate(o *Slurm) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	units := 0 // of the largest task
+	for _, t := range tasks {
+		units = max(units, t.units())
+	}
 	var largest cost
 	for line := range bytes.Lines(data) {
 		var c cost
 		if err := json.Unmarshal(line, &c); err != nil {
 			continue // a line that was cut off
+		}
+		if c.Units > 0 && c.Units < units {
+			c.Seconds *= float64(units) / float64(c.Units)
 		}
 		largest.Seconds = max(largest.Seconds, c.Seconds)
 		largest.Bytes = max(largest.Bytes, c.Bytes)

@@ -36,6 +36,9 @@ func TestSubmit(t *testing.T) {
 	if err := s.Local(t.Context(), &bytes.Buffer{}, 1, tasks[:1]); err != nil {
 		t.Fatal(err)
 	}
+	if text, err := os.ReadFile(filepath.Join(dir, "costs.jsonl")); err != nil || !strings.Contains(string(text), `"units":1`) {
+		t.Errorf("the costs are %s, %v", text, err)
+	}
 	if err := os.WriteFile(filepath.Join(dir, "costs.jsonl"), []byte(`{"task":"x","seconds":100,"bytes":104857600}`+"\n"+`{"task":"y","seconds":200,"bytes":1}`+"\n{\"ta"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -72,6 +75,14 @@ func TestSubmit(t *testing.T) {
 		if _, err := os.Stat(path); err != nil {
 			t.Error(err)
 		}
+	}
+	// Two units take twice the time of one.
+	line := `{"task":"x","seconds":200,"bytes":1,"units":1}` + "\n"
+	if err := os.WriteFile(filepath.Join(dir, "costs.jsonl"), []byte(line), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Submit(&stdout, s.Tasks(1), sweep.Slurm{}, nil); err != nil || !strings.Contains(stdout.String(), "2 tasks, each with --time=21 ") {
+		t.Errorf("%s%v", stdout.String(), err)
 	}
 	for _, o := range []sweep.Slurm{{Time: "5\n#SBATCH --uid=0"}, {Partition: "a\nb"}, {Memory: "\x1b1M"}, {Partition: "\xff"}} {
 		if err := s.Submit(&stdout, tasks, o, nil); err == nil || !strings.Contains(err.Error(), "has control characters") {

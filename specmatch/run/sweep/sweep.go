@@ -346,7 +346,7 @@ func (s *Sweep) Prepare(dir string) (err error) {
 	for i := range s.Runs {
 		r := &s.Runs[i]
 		k := slices.IndexFunc(earlier.Runs, func(o Run) bool {
-			return o.Name == r.Name && slices.Equal(o.Args, r.Args)
+			return earlier.Experiment == s.Experiment && o.Name == r.Name && slices.Equal(o.Args, r.Args)
 		})
 		if k >= 0 {
 			r.Units = earlier.Runs[k].Units
@@ -428,6 +428,12 @@ func (t Task) name() string {
 		return t.Run.Name
 	}
 	return fmt.Sprintf("%s-%d-of-%d", t.Run.Name, t.Share, t.N)
+}
+
+// units returns the number of units of a task, or a bound if the shards of its run differ.
+func (t Task) units() int {
+	n := max(1, t.N)
+	return (len(t.Run.Units) + n - 1) / n
 }
 
 func (s *Sweep) args(t Task) []string {

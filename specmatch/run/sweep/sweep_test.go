@@ -278,6 +278,19 @@ func TestLocal(t *testing.T) {
 	}
 }
 
+// The units of another experiment's run are not kept, although it has the name and the flags of this one.
+func TestOtherExperiment(t *testing.T) {
+	dir := t.TempDir()
+	before := `{"Experiment":"unsupervised","Runs":[{"Name":"beta=2","Args":["-seeds","2","-beta=2"],"Units":["other"]}]}`
+	if err := os.WriteFile(filepath.Join(dir, "sweep.json"), []byte(before), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := prepared(t, dir, "toy -seeds 2\ngrid -beta 2\n")
+	if units := s.Runs[0].Units; len(units) != 2 {
+		t.Errorf("units %q", units)
+	}
+}
+
 // A sweep that is interrupted ends what it has started.
 func TestInterruption(t *testing.T) {
 	dir := t.TempDir()

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// quick are the flags of a fit that takes no time.
+const quick = " -network=false -forest 0 -seeds 1" + few
+
+// letters writes a set of four small graphs in TUDataset's format, with a label of the last one.
+func letters(t *testing.T, folder, last string) string {
+	t.Helper()
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(folder, filepath.Base(folder))
+	write(t, name+"_A.txt", "1, 2\n2, 1\n3, 4\n4, 3\n5, 6\n6, 5\n7, 8\n8, 7\n")
+	write(t, name+"_graph_indicator.txt", "1\n1\n2\n2\n3\n3\n4\n4\n")
+	write(t, name+"_graph_labels.txt", "0\n1\n0\n1\n")
+	write(t, name+"_node_labels.txt", "0\n1\n0\n1\n0\n1\n0\n"+last+"\n")
+	return folder
+}
+
+// TestOtherInputs: a run is not resumed with other data, nor with a file that it did not have or without one that it
+// had; files may move.
+func TestOtherInputs(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "m.csv", moleculeTable(60))
+	write(t, "t.csv", moleculeTable(20))
+	write(t, "u.csv", moleculeTable(30))
+	write(t, "v.csv", moleculeTable(30))
+	write(t, "y.csv", "name,a\nm0,1\nm1,2\n")
+	write(t, "z.csv", "name,b\nm0,1\nm1,3\n")
+	tune := "finetune -in m.csv -target length" + quick
+	assays := "train -in m.csv -id name -method assays -task-minimum 2 -epochs 0" + tiny
+	folder := "train -epochs 0" + tiny
+	letters(t, "A/LETTER", "1")
+	letters(t, "moved/LETTER", "1")
+	letters(t, "B/LETTER", "0")
+	write(t, "moved/LETTER/README.txt", "no table")
+	for _, tt := range []struct{ command, first, second, want string }{
+		{tune, "", "-test t.csv", "-test was not given, now it is t.csv; drop the flag, or give a new -out"},
+		{tune, "", "-valid t.csv", "-valid was not given, now it is t.csv"},
+		{tune, "", "-test none", "-test was not given, now it is none"},
+		{tune, "-test none", "-test t.csv", "-test was none, now it is t.csv"},
+		{tune, "-test t.csv", "-test none", "-test was t.csv, now it is none"},
+		{tune, "-test t.csv", "-test u.csv", "the file test has changed"},
+		{tune, "-test u.csv", "-test v.csv -valid t.csv", "-valid was not given"},
+		{tune, "-test u.csv", "-test v.csv", ""},
+		{tune, "-test u.csv", "", ""},
+		{assays, "-targets y.csv", "-targets z.csv", "the file targets has changed"},
+		{assays, "-targets y.csv,z.csv", "-targets y.csv", "the file targets has changed"},
+		{assays, "-targets y.csv,z.csv", "-targets z.csv,y.csv", "the file targets has changed"},
+		{assays, "-targets y.csv,z.csv", "", ""},
+		{folder, "-in A/LETTER", "-in B/LETTER", "the file in has changed"},
+		{folder, "-in A/LETTER", "-in moved/LETTER", ""},
+		{folder, "-in A/LETTER", "-in t.csv", "the file in has changed"},
+	} {
+		out := " -out " + t.TempDir()
+		must(t, tt.command+out+" "+tt.first)
+		_, _, err := invoke(t.Context(), tt.command+out+" "+tt.second)
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%s, then %s: %v, want %q", tt.first, tt.second, err, tt.want)
+		}
+	}
+	must(t, tune+"-valid ./u.csv -test ./t.csv -out apart")
+	if want := `"protocol":"-valid u.csv -test t.csv"`; !strings.Contains(read(t, "apart/results.json"), want) {
+		t.Errorf("no %s in\n%s", want, read(t, "apart/results.json"))
+	}
+}
+
+// TestForeignColumns: a column's name does not steer the terminal.
+func TestForeignColumns(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var rows strings.Builder
+	for i, line := range strings.Split(strings.TrimSpace(moleculeTable(60)), "\n")[1:] {
+		fmt.Fprintf(&rows, "%s,1e%d\n", strings.Split(line, ",")[1], i%6)
+	}
+	write(t, "m.csv", "smiles,y\x1b[31mz\n"+rows.String())
+	for _, line := range []string{
+		"finetune -in m.csv -out run" + quick,
+		"finetune -in m.csv -test m.csv -out tested" + quick,
+		"predict -in m.csv -model run -out p.csv",
+		"check -in m.csv -target y\x1b[31mz",
+		"report -in run -out r.md",
+		"report -in run -out r.html",
+		"compare -in run,tested",
+	} {
+		stdout, stderr, err := invoke(t.Context(), line)
+		if err != nil || strings.Contains(stdout+stderr, "\x1b") {
+			t.Errorf("%s: %v\n%q", line, err, stdout+stderr)
+		}
+	}
+	if text := read(t, "r.md") + read(t, "run/results.md"); strings.Contains(text, "\x1b") {
+		t.Errorf("%q", text)
+	}
+}
