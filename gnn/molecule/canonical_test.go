@@ -57,6 +57,36 @@ func TestCanonicalSMILES(t *testing.T) {
 	}
 }
 
+// TestScaffoldSMILES: a scaffold has its own hydrogens, not those of the molecule.
+func TestScaffoldSMILES(t *testing.T) {
+	var p molecule.Parser
+	for smiles, want := range map[string]string{
+		"Cn1cccc1":           "c1cc[nH]c1",
+		"C[n+]1ccccc1":       "c1cc[nH+]cc1",
+		"C[N+]1(C)CCCC1":     "C1CC[NH2+]C1",
+		"C[Si]1(C)CCCC1":     "C1CC[SiH2]C1",
+		"CC(C)=C1CCCCC1":     "C=C1CCCCC1",
+		"C[C@H]1CC[C@@H]1CC": "C1CCC1",
+		"CCO":                "",
+	} {
+		m, err := p.Parse(smiles)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := p.ScaffoldSMILES(m.Clone())
+		if want != "" {
+			m, err = p.Parse(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want = p.CanonicalSMILES(m)
+		}
+		if got != want {
+			t.Errorf("%s: the scaffold is %q, want %q", smiles, got, want)
+		}
+	}
+}
+
 // TestManyParts: the last of many symmetric parts has a form of its own.
 func TestManyParts(t *testing.T) {
 	var p molecule.Parser
