@@ -9,7 +9,7 @@ import (
 // TestWrite: the SMILES that are written are read as the same molecule.
 func TestWrite(t *testing.T) {
 	var p Parser
-	exceptions := []string{"O=*1ccccc1", "C1=CC=CC2=b1C=CC=C2", `C/C=C/C(\Cl)=C/F`, "CC=P(C)=[OH+]"}
+	exceptions := []string{"O=*1ccccc1", "C1=CC=CC2=b1C=CC=C2", "CC=P(C)=[OH+]"}
 	n := 0
 	check := func(name string, m *Molecule) {
 		if slices.Contains(exceptions, name) || slices.ContainsFunc(m.Atoms, func(a Atom) bool { return a.Chirality == Other }) {
