@@ -23,6 +23,8 @@ func TestCanonicalSMILES(t *testing.T) {
 		"C1CC2CCC1CC2":                 "",
 		"c1ccccc1-c1ccccc1":            "",
 		"F/C=C/F":                      "",
+		"[Fe]->[Fe]":                   "",
+		"[Fe]->[Ni]->[Fe]":             "",
 		"[13CH3][N+](C)(C)CC(=O)[O-]":  "",
 		"OC(=O)c1cc2c([nH]1)cccc2":     "",
 		"CN1C(=O)c2ccccc2S(=O)(=O)N1C": "",
