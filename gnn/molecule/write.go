@@ -19,8 +19,9 @@ func (m *Molecule) SMILES() string {
 }
 
 // CanonicalSMILES returns short SMILES that do not depend on the order of the atoms or the spelling of
-// configurations. Limits are those of [Molecule.SMILES], which it returns if a short form would be read as another
-// molecule.
+// configurations, except in a molecule that has an aromatic element without a small symbol, such as Al: its Kekulé
+// structure is written. Limits are those of [Molecule.SMILES], which it returns if a short form would be read as
+// another molecule.
 func (p *Parser) CanonicalSMILES(m *Molecule) string {
 	identity := p.Canonical(m)
 	ranks := p.perceiver.canon.ranks(&p.perceiver)
@@ -69,8 +70,19 @@ func (a *Atom) mayBePlain() bool {
 	return organic && a.Charge == 0 && a.Isotope == 0 && a.Map == 0 && a.Chirality == Unspecified
 }
 
-// newWriter returns a writer of a molecule; ranks are nil for its own order.
+// mayBeSmall reports whether SMILES have the atom's element in small letters.
+func (a *Atom) mayBeSmall() bool {
+	return strings.Contains(" * B C N O P S Si As Se Te ", " "+elements[a.Z].symbol+" ")
+}
+
+// newWriter returns a writer of a molecule; ranks are nil for its own order. An aromatic element without a small symbol
+// makes it write a Kekulé structure.
 func newWriter(m *Molecule, ranks []int32) *smilesWriter {
+	if slices.ContainsFunc(m.Atoms, func(a Atom) bool { return a.Aromatic && !a.mayBeSmall() }) {
+		drawing := new(Molecule)
+		drawing.copyDrawing(m)
+		m = drawing
+	}
 	w := &smilesWriter{
 		m:        m,
 		ranks:    ranks,

@@ -33,7 +33,7 @@ func TestWrite(t *testing.T) {
 			check(g.SMILES, m.Clone())
 		}
 	}
-	for _, smiles := range []string{"C[N@H+]1CC[C@H](Nc2ncccn2)CC1", "C[N@@H+]1CC[C@H](Nc2ncccn2)CC1", "CC~CC", "c1ccccc1~[Fe]"} {
+	for _, smiles := range []string{"C1=CC=C[Al]=C1", "OC1=CC=C(/C=C/[NH3+])[Al]=C1", "C[N@H+]1CC[C@H](Nc2ncccn2)CC1", "C[N@@H+]1CC[C@H](Nc2ncccn2)CC1", "CC~CC", "c1ccccc1~[Fe]", "*1cccc1"} {
 		m, err := p.Parse(smiles)
 		if err != nil {
 			t.Fatal(err)
