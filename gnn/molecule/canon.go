@@ -7,9 +7,13 @@ import (
 	"strings"
 )
 
-// mostLabelings bounds the search for the canonical form of a connected part. Molecules need far fewer. The form
-// of an adversarial graph may depend on the order of its atoms.
-const mostLabelings = 10_000
+// Bounds on the search for a canonical form: the labelings of a connected part, and the atoms of all parts that are
+// looked at. None of 10,000 large molecules of MoleculeNet needs more than an eighth; a ring of 160 CH2 needs more. The
+// form of an adversarial graph may depend on the order of its atoms.
+const (
+	mostLabelings = 10_000
+	mostEffort    = 4_000_000
+)
 
 // A canon finds a canonical form: a description of a molecule that does not
 // depend on the order of its atoms. Colour refinement colours atoms by their
@@ -22,6 +26,7 @@ type canon struct {
 	v      *perceiver
 	best   []byte
 	tries  int
+	effort int // atoms that refine has looked at
 	parts  []string
 	member []bool // atoms of the parts so far
 	key    [][4]int64
@@ -75,6 +80,7 @@ func (c *canon) form(v *perceiver) string {
 	c.v = v
 	c.start()
 	c.parts = c.parts[:0]
+	c.effort = 0
 	for i := range int32(len(v.m.Atoms)) {
 		if c.member[i] {
 			continue
@@ -156,6 +162,7 @@ func (c *canon) refine() {
 	n := len(p.order)
 	for changed := true; changed; {
 		changed = false
+		c.effort += n
 		for _, a := range p.order {
 			c.next[a] = p.colour[a]
 		}
@@ -173,7 +180,7 @@ func (c *canon) refine() {
 			for _, a := range class {
 				c.ptr[a] = int32(len(c.list))
 				for _, l := range v.of(a) {
-					c.list = append(c.list, int64(p.colour[l.atom])<<8|int64(v.m.Bonds[l.bond].Type))
+					c.list = append(c.list, int64(p.colour[l.atom])<<8|int64(v.m.Bonds[l.bond].typeAt(a)))
 				}
 				slices.Sort(c.list[c.ptr[a]:])
 				c.list = append(c.list, endOfList)
@@ -193,6 +200,14 @@ func (c *canon) refine() {
 			p.colour[a] = c.next[a]
 		}
 	}
+}
+
+// typeAt returns the type of the bond as seen from one of its atoms; another number for a dative bond from the other.
+func (b *Bond) typeAt(atom int32) BondType {
+	if b.Type == Dative && b.End == atom {
+		return AnyOrder + 1
+	}
+	return b.Type
 }
 
 func (c *canon) compareLists(a, b int32) int {
@@ -237,7 +252,7 @@ func (c *canon) search(depth int) {
 	}
 	c.levels[2*depth].set(&c.work)
 	mark := len(c.seen)
-	for k := lo; k < hi && c.tries < mostLabelings; k++ {
+	for k := lo; k < hi && c.mayTry(); k++ {
 		c.work.set(&c.levels[2*depth])
 		c.single(lo, hi, k)
 		c.levels[2*depth+1].set(&c.work)
@@ -260,6 +275,11 @@ func (c *canon) search(depth int) {
 	}
 	clear(c.seen[mark:])
 	c.seen = c.seen[:mark]
+}
+
+// mayTry reports whether the search may try another choice. The first one is always tried.
+func (c *canon) mayTry() bool {
+	return len(c.best) == 0 || c.tries < mostLabelings && c.effort < mostEffort
 }
 
 // keepBest keeps the description in c.buffer if it is the smallest so far.
@@ -297,7 +317,7 @@ func (c *canon) describe() {
 			if position[l.atom] < int32(k) {
 				c.at = append(
 					c.at,
-					position[l.atom]<<8|int32(m.Bonds[l.bond].Type)<<2|int32(c.configuration(l.bond)),
+					position[l.atom]<<8|int32(m.Bonds[l.bond].typeAt(i))<<2|int32(c.configuration(l.bond)),
 				)
 			}
 		}

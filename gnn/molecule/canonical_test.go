@@ -23,6 +23,8 @@ func TestCanonicalSMILES(t *testing.T) {
 		"C1CC2CCC1CC2":                 "",
 		"c1ccccc1-c1ccccc1":            "",
 		"F/C=C/F":                      "",
+		"[Fe]->[Fe]":                   "",
+		"[Fe]->[Ni]->[Fe]":             "",
 		"[13CH3][N+](C)(C)CC(=O)[O-]":  "",
 		"OC(=O)c1cc2c([nH]1)cccc2":     "",
 		"CN1C(=O)c2ccccc2S(=O)(=O)N1C": "",
@@ -53,6 +55,80 @@ func TestCanonicalSMILES(t *testing.T) {
 			if again := p.CanonicalSMILES(other); again != got {
 				t.Errorf("%s becomes %s, and in another order %s", smiles, got, again)
 			}
+		}
+	}
+}
+
+// TestConfigurations: spellings of a molecule with double bonds have the same SMILES, and other configurations have
+// others.
+func TestConfigurations(t *testing.T) {
+	var p molecule.Parser
+	seen := map[string]string{}
+	for _, spellings := range [][]string{
+		{"C/C(CC)=N/O", `C\C(CC)=N\O`, `CC/C(C)=N\O`, `N(\O)=C(/C)CC`, `C(\C)(/CC)=N/O`},
+		{`C/C(CC)=N\O`, `C(/CC)(C)=N\O`},
+		{"CC(CC)=NO"},
+		{`CC(=O)/C=C(\C)c1ccccc1`, "CC(=O)/C=C(C)/c1ccccc1"},
+		{`F/C=C\1CCCO1`, `F/C=C1/CCCO1`, `F/C=C1\OCCC1`},
+		{"CCC", "C/CC"},
+		{`C/C=C/CC/C=C\C`, `C/C=C/CC\C=C/C`, `C\C=C/CC/C=C/C`},
+		{`F/C=C/C(/Cl)=C(/F)Br`, `F/C=C/C(Cl)=C(/F)Br`, `F/C=C/C(Cl)=C(F)\Br`, `C(=C/F)\C(Cl)=C(\F)Br`},
+		{`C/C=C\C(/Cl)=C/F`, `C/C=C\C(Cl)=CF`}, // the directions at one end contradict each other
+		{`C/C=C/C(\Cl)=C/F`, `C/C=C/C(Cl)=CF`},
+		{`CC=C(C)/C(C=CC=C)=C/F`, `CC=C(C)C(/C=CC=C)=C/F`},
+		{`C1CCCC/C=C/CCCCC1`, `C\1=C/CCCCCCCCCC1`},
+	} {
+		first := ""
+		for _, text := range spellings {
+			m, err := p.Parse(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := p.CanonicalSMILES(m)
+			identity := p.Canonical(m)
+			if first == "" {
+				first = got
+			}
+			if got != first {
+				t.Errorf("%s becomes %s, and %s becomes %s", spellings[0], first, text, got)
+			}
+			if other := seen[got]; other != "" && other != spellings[0] {
+				t.Errorf("%s and %s become %s", text, other, got)
+			}
+			if copied, err := p.Parse(got); err != nil || p.Canonical(copied) != identity {
+				t.Errorf("%s becomes another molecule, %s: %v", text, got, err)
+			}
+			seen[got] = spellings[0]
+		}
+	}
+}
+
+// TestScaffoldSMILES: a scaffold has its own hydrogens, not those of the molecule.
+func TestScaffoldSMILES(t *testing.T) {
+	var p molecule.Parser
+	for smiles, want := range map[string]string{
+		"Cn1cccc1":           "c1cc[nH]c1",
+		"C[n+]1ccccc1":       "c1cc[nH+]cc1",
+		"C[N+]1(C)CCCC1":     "C1CC[NH2+]C1",
+		"C[Si]1(C)CCCC1":     "C1CC[SiH2]C1",
+		"CC(C)=C1CCCCC1":     "C=C1CCCCC1",
+		"C[C@H]1CC[C@@H]1CC": "C1CCC1",
+		"CCO":                "",
+	} {
+		m, err := p.Parse(smiles)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := p.ScaffoldSMILES(m.Clone())
+		if want != "" {
+			m, err = p.Parse(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want = p.CanonicalSMILES(m)
+		}
+		if got != want {
+			t.Errorf("%s: the scaffold is %q, want %q", smiles, got, want)
 		}
 	}
 }

@@ -4,8 +4,9 @@ package molecule
 // neighbours, and reports whether there were any. Some hydrogens stay atoms: isotopes, hydrides,
 // bridges between atoms; hydrogens without a neighbour, or bound to hydrogens, wildcards or atoms
 // whose chirality is not tetrahedral; and hydrogens whose direction defines the configuration of a
-// double bond. A tag keeps its meaning, because a removed hydrogen counts as the last neighbour.
-func (v *perceiver) removeHydrogens() bool {
+// double bond. A tag keeps its meaning, because a removed hydrogen counts as the last neighbour. It is
+// an error if an atom has more hydrogens than a bracket can have.
+func (v *perceiver) removeHydrogens() (bool, *problem) {
 	m := v.m
 	found := false
 	v.keep = resize(v.keep, len(m.Atoms))
@@ -14,20 +15,27 @@ func (v *perceiver) removeHydrogens() bool {
 		found = found || !v.keep[i]
 	}
 	if !found {
-		return false
+		return false, nil
 	}
 	// From last to first, because each removal depends on those before.
 	gone := resize(v.moved, len(m.Atoms)) // hydrogens removed so far
 	for i := int32(len(m.Atoms)) - 1; i >= 0; i-- {
-		if !v.keep[i] {
-			v.fold(i, gone)
-			gone[i] = 1
+		if v.keep[i] {
+			continue
 		}
+		if bearer := v.of(i)[0].atom; m.Atoms[bearer].explicit >= mostHydrogens {
+			return false, atomProblem(bearer, "more than %d hydrogens at an atom", mostHydrogens)
+		}
+		v.fold(i, gone)
+		gone[i] = 1
 	}
 	v.moved = gone
 	v.leaveOut(m)
-	return true
+	return true, nil
 }
+
+// mostHydrogens is how many hydrogens an atom can have, those in its bracket and those that are atoms.
+const mostHydrogens = 99
 
 // leaveOut removes the atoms that are not in v.keep from s, a copy of the perceiver's molecule, and
 // sets v.moved to the new numbers.

@@ -207,15 +207,18 @@ func (p *Parser) Parse(smiles string) (*Molecule, error) {
 func (p *Parser) settle(m *Molecule, places []int32) *problem {
 	v := &p.perceiver
 	v.release2022 = p.Release2022
-	if v.removeHydrogens() {
+	removed, err := v.removeHydrogens()
+	if removed {
 		places = compact(places, v.keep)
 		v.reset(m)
 	}
-	if p.Standard.LargestFragment && v.largestFragment() {
+	if err == nil && p.Standard.LargestFragment && v.largestFragment() {
 		places = compact(places, v.keep)
 		v.reset(m)
 	}
-	err := v.perceive(p.Standard.Neutralise)
+	if err == nil {
+		err = v.perceive(p.Standard.Neutralise)
+	}
 	if err != nil && err.atom >= 0 {
 		err.column = int(places[err.atom])
 	}

@@ -23,6 +23,7 @@ func (e *LineError) Error() string {
 // RDKit's MolFromMolBlock does. It reads elements, charges, isotopes, radicals and valences of
 // atoms, and single, double, triple, aromatic (4) and dative (9) bonds. Hydrogens that are atoms
 // are treated as in SMILES. D and T are isotopes of hydrogen; *, R, R# and R1 to R99 are wildcards.
+// The number of an R group is the isotope of its wildcard.
 // Queries are refused: lists of atoms, bonds of several orders and the like.
 //
 // Configurations come from the coordinates. In two dimensions, wedges give those of atoms. In three
@@ -380,7 +381,7 @@ func (r *molfileReader) properties() *problem {
 		switch {
 		case kind == "M  END":
 			return nil
-		case kind == "M  CHG", kind == "M  RAD", kind == "M  ISO":
+		case kind == "M  CHG", kind == "M  RAD", kind == "M  ISO", kind == "M  RGP":
 			if err := r.property(kind[3:], line); err != nil {
 				return err
 			}
@@ -410,7 +411,7 @@ func (r *molfileReader) property(kind, line string) *problem {
 		return err
 	}
 	// These lines replace the charges of the lines of atoms.
-	if kind != "ISO" && !r.charged {
+	if (kind == "CHG" || kind == "RAD") && !r.charged {
 		r.charged = true
 		for i := range r.mol.Atoms {
 			r.mol.Atoms[i].Charge = 0
@@ -428,7 +429,7 @@ func (r *molfileReader) property(kind, line string) *problem {
 	return nil
 }
 
-// set sets the charge, the isotope or the unpaired electrons of an atom.
+// set sets the charge, the isotope, the number of the R group or the unpaired electrons of an atom.
 func (r *molfileReader) set(a *Atom, kind, text string) *problem {
 	switch kind {
 	case "CHG":
@@ -440,6 +441,10 @@ func (r *molfileReader) set(a *Atom, kind, text string) *problem {
 		if err == nil {
 			a.radical(n)
 		}
+		return err
+	case "RGP":
+		n, err := r.whole(text, "number of an R group", 0, math.MaxUint16)
+		a.Isotope = uint16(n) // as in RDKit
 		return err
 	}
 	n, err := r.whole(text, "isotope", 0, 999)
@@ -556,6 +561,11 @@ func (r *molfileReader) atom3000(words []string) *problem {
 			err = r.set(&a, key, value)
 		case "MASS":
 			err = r.set(&a, "ISO", value)
+		case "RGROUPS": // their count and the groups; the last one counts
+			groups := strings.Fields(strings.Trim(value, "()"))
+			if len(groups) > 1 {
+				err = r.set(&a, "RGP", groups[len(groups)-1])
+			}
 		case "VAL":
 			valence, err = r.whole(value, "valence", -1, 14)
 			if valence == -1 {

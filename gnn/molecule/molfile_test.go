@@ -92,7 +92,9 @@ func TestMolfileSyntax(t *testing.T) {
 		{v2000("  2  1", atom("R1", "")+atom("C", "")+"  1  2  1\nA    1\nM  END\nS  SKP  1\nM  END\n"), "[1*]C"}, // neither is the end
 		{v2000("  2  1", atom("N", "")+atom("Pt", "")+"  1  2  9\n"), "N->[Pt]"},
 		{v3000("3 2", "M  V30 5 N 0 0 0 7 CHG=1 VAL=4\nM  V30 9 C 0 0 0 0 MASS=13\nM  V30 2 \"R#\" 0 0 0 0 RGROUPS=(1 1)\n",
-			"M  V30 1 1 -\nM  V30 5 9\nM  V30 2 2 9 2\n"), "[NH3+:7][13CH]=*"},
+			"M  V30 1 1 -\nM  V30 5 9\nM  V30 2 2 9 2\n"), "[NH3+:7][13CH]=[1*]"},
+		{v2000("  3  2", atom("R#", "")+atom("N", " 0  3  0")+atom("R#", "")+"  1  2  1\n  2  3  1\nM  RGP  2   1   1   3   2\n"), "[1*][NH2+][2*]"},
+		{v3000("2 1", "M  V30 1 R# 0 0 0 0 RGROUPS=(2 3 4)\nM  V30 2 C 0 0 0 0\n", "M  V30 1 1 1 2\n"), "[4*]C"},
 	} {
 		var p Parser
 		m, err := p.ParseMolfile(c.molfile)
@@ -124,6 +126,7 @@ func TestMolfileSyntax(t *testing.T) {
 		v2000("  2  1", pair+"  1  2  1  0  0  1\n"):               "the topology of a bond is given",
 		v2000("  2  0", pair+"M  SUB  1   1   2\n"):                `line 7: "M  SUB": this is a query`,
 		v2000("  2  0", pair+"M  CHG  1   1  99\n"):                `the charge is "99"`,
+		v2000("  2  0", pair+"M  RGP  1   1   x\n"):                `the number of an R group is "x"`,
 		v2000("  2  1", atom("F", "")+atom("F", "")+"  1  2  2\n"): "F has the valence 2",
 		strings.TrimSuffix(v2000("  2  0", pair), "M  END\n"):      `there is no line "M  END"`,
 		v3000("1 0", "M  V30 1 [N,O] 0 0 0 0\n", ""):               "is a list of elements: this is a query",

@@ -97,8 +97,28 @@ func TestSymmetric(t *testing.T) {
 			t.Fatalf("%.40s: %v", smiles, err)
 		}
 		p.Scaffold(m)
-		if p.perceiver.canon.tries >= mostLabelings {
+		if p.perceiver.canon.tries >= mostLabelings || p.perceiver.canon.effort >= mostEffort {
 			t.Errorf("%.40s: %d labelings", smiles, p.perceiver.canon.tries)
+		}
+	}
+}
+
+// TestEffort: the search for a canonical form of symmetric polymers ends soon, and the form is one in each order.
+func TestEffort(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	var p Parser
+	for _, smiles := range []string{"C1" + strings.Repeat("C", 398) + "C1", strings.Repeat("CC(C)(C)", 300), "CC.C1" + strings.Repeat("C", 398) + "C1"} {
+		m, err := p.Parse(smiles)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m = m.Clone()
+		form := p.Canonical(m)
+		if effort := p.perceiver.canon.effort; effort > 2*mostEffort {
+			t.Errorf("%.40s: %d atoms are looked at", smiles, effort)
+		}
+		if p.Canonical(shuffled(m, rng)) != form {
+			t.Errorf("%.40s: the form depends on the order of the atoms", smiles)
 		}
 	}
 }
@@ -241,7 +261,7 @@ func TestCanonical(t *testing.T) {
 	for _, ways := range []string{
 		"CCO OCC C(O)C [CH3][CH2]O", "c1ccccc1C CC1=CC=CC=C1", "C[C@H](N)C(=O)O N[C@@H](C)C(=O)O OC([C@@H](N)C)=O",
 		"C[C@@H](N)C(=O)O", "CC(N)C(=O)O", `C/C=C/C C\C=C\C C(\C)=C/C`, `C/C=C\C C\C=C/C`, "CC=CC", "CC(=O)[O-].[Na+] [Na+].[O-]C(C)=O",
-		"CC(=O)O", "[13CH3]CO OC[13CH3]", "C[NH3+]", "CN", "OC1CCCC1 C1CC(O)CC1", "[2H]O[2H]", "O",
+		"CC(=O)O", "[Fe]->[Ni] [Ni]<-[Fe]", "[Fe]<-[Ni] [Ni]->[Fe]", "[Fe]->[Fe] [Fe]<-[Fe]", "[13CH3]CO OC[13CH3]", "C[NH3+]", "CN", "OC1CCCC1 C1CC(O)CC1", "[2H]O[2H]", "O",
 	} {
 		for _, s := range strings.Fields(ways) {
 			m, err := p.Parse(s)

@@ -32,6 +32,7 @@ func (p *Parser) ScaffoldSMILES(m *Molecule) string {
 	if p.Scaffold(m) == "" {
 		return ""
 	}
+	p.perceiver.note() // the hydrogens and degrees of the scaffold, not of the molecule
 	return p.CanonicalSMILES(&p.scaffold)
 }
 

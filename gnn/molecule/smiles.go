@@ -582,7 +582,7 @@ func (r *smilesReader) hydrogens(a *Atom) *problem {
 	if !isDigit(r.peek()) {
 		return nil
 	}
-	n, err := r.integer("number of hydrogens", 99)
+	n, err := r.integer("number of hydrogens", mostHydrogens)
 	a.explicit = int8(n)
 	return err
 }

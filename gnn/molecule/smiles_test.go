@@ -148,6 +148,8 @@ func TestErrors(t *testing.T) {
 		{"[C@OH99]", 6, "chirality class OH has the permutations 1 to 30"},
 		{long, MaxAtoms + 1, "more than 4096 atoms"},
 
+		{"CC" + strings.Repeat("([H])", 260), 2, "more than 99 hydrogens at an atom"},
+		{"[Fe]" + strings.Repeat("([H])", 100), 1, "more than 99 hydrogens at an atom"},
 		{"CC(C)(C)(C)C", 2, "C has the valence 5, and at most 4 is allowed"},
 		{"C[NH4]", 2, "N has the valence 5, and at most 3 is allowed"},
 		{"CC[N+](C)(C)(C)C", 3, "N+ has the valence 5, and at most 4 is allowed"},

@@ -15,10 +15,11 @@ import (
 
 // spelling returns SMILES of a molecule whose atoms are in a random order.
 func spelling(m *Molecule, rng *rand.Rand) string {
-	w := newWriter(m)
+	var ranks []int32
 	for _, place := range rng.Perm(len(m.Atoms)) {
-		w.ranks = append(w.ranks, int32(place))
+		ranks = append(ranks, int32(place))
 	}
+	w := newWriter(m, ranks)
 	for _, i := range rng.Perm(len(m.Atoms)) {
 		w.part(int32(i))
 	}

@@ -37,6 +37,33 @@ func (p *Parser) Without(m *Molecule, atoms ...int) (*Molecule, error) {
 	return part, nil
 }
 
+// Unmapped returns m without atom map numbers, which are those of a reaction and make no other molecule. What only they
+// distinguish is no stereocentre, so everything is perceived anew. m must come from a parser; it is returned itself
+// if it has no numbers. Otherwise the molecule belongs to p, and the next call overwrites it.
+func (p *Parser) Unmapped(m *Molecule) *Molecule {
+	isMapped := func(a Atom) bool { return a.Map != 0 }
+	if !slices.ContainsFunc(m.Atoms, isMapped) {
+		return m
+	}
+	v := &p.perceiver
+	part := &p.part
+	part.copyDrawing(m)
+	part.dropMaps()
+	v.reset(part)
+	v.release2022 = p.Release2022
+	if v.perceive(false) != nil { // its Kekulé structure is refused, as that of c1c#[nH+]ccc1 is
+		*part = *m.Clone()
+		part.dropMaps()
+	}
+	return part
+}
+
+func (m *Molecule) dropMaps() {
+	for i := range m.Atoms {
+		m.Atoms[i].Map = 0
+	}
+}
+
 // copyDrawing makes s the drawing of a perceived molecule, with a Kekulé structure for its aromatic bonds.
 func (s *Molecule) copyDrawing(m *Molecule) {
 	s.Atoms = append(s.Atoms[:0], m.Atoms...)

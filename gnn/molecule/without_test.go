@@ -59,3 +59,35 @@ func TestWithout(t *testing.T) {
 		}
 	}
 }
+
+// TestUnmapped: without its numbers a molecule is that of SMILES without them.
+func TestUnmapped(t *testing.T) {
+	var p, q molecule.Parser
+	for smiles, want := range map[string]string{
+		"[CH3:1][CH2:2][OH:3]": "CCO",
+		"C[C@H]([CH3:1])F":     "CC(C)F", // no centre
+		`C/C([CH3:1])=N/O`:     "CC(C)=NO",
+		"[CH3:1][C@H](N)F":     "C[C@H](N)F",
+		`[CH3:1]/C=C/[Cl:2]`:   "C/C=C/Cl",
+		"c1cc[nH:1]c1":         "c1cc[nH]c1",
+		"c1c[n-:1]nc1":         "c1c[n-]nc1",
+		"c1c#[nH+:1]ccc1":      "c1c#[nH+]ccc1",
+		"[NH3:1]->[Pt:2]":      "N->[Pt]",
+	} {
+		m, err := p.Parse(smiles)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := q.Canonical(q.Unmapped(m))
+		plain, err := p.Parse(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got != p.Canonical(plain) {
+			t.Errorf("%s is not %s", smiles, want)
+		}
+		if p.Unmapped(plain) != plain {
+			t.Errorf("%s is copied", want)
+		}
+	}
+}

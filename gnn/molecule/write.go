@@ -9,18 +9,19 @@ import (
 // SMILES returns SMILES that [Parser.Parse] reads as the same molecule, in another order of atoms.
 // Centres that are not tetrahedral are not written as centres. An aromatic ring with wildcards or
 // boron may be refused or read as another. A configuration is lost where the directions of bonds
-// that it needs contradict those of another configuration.
+// that it needs contradict those of another configuration, or would give one to a double bond without.
 func (m *Molecule) SMILES() string {
-	w := newWriter(m)
+	w := newWriter(m, nil)
 	for i := range m.Atoms {
 		w.part(int32(i))
 	}
 	return w.turned()
 }
 
-// CanonicalSMILES returns short SMILES that do not depend on the order of the atoms. Where a double bond has
-// a configuration, it may depend on how that was written. Limits are those of [Molecule.SMILES], which it
-// returns if a short form would be read as another molecule.
+// CanonicalSMILES returns short SMILES that do not depend on the order of the atoms or the spelling of
+// configurations, except in a molecule that has an aromatic element without a small symbol, such as Al: its Kekulé
+// structure is written. Limits are those of [Molecule.SMILES], which it returns if a short form would be read as
+// another molecule.
 func (p *Parser) CanonicalSMILES(m *Molecule) string {
 	identity := p.Canonical(m)
 	ranks := p.perceiver.canon.ranks(&p.perceiver)
@@ -37,16 +38,12 @@ func (p *Parser) CanonicalSMILES(m *Molecule) string {
 	var reader Parser
 	reader.Release2022 = p.Release2022
 	for range 3 {
-		w := newWriter(m)
-		w.ranks = ranks
+		w := newWriter(m, ranks)
 		w.plain = plain
 		for _, i := range order {
 			w.part(i)
 		}
 		text := w.turned()
-		if place := strings.IndexAny(text, `/\`); place >= 0 && text[place] == '\\' {
-			text = strings.Map(mirror, text) // both mean the same
-		}
 		copied, err := reader.Parse(text)
 		if err != nil || len(copied.Atoms) != len(m.Atoms) {
 			break
@@ -63,17 +60,6 @@ func (p *Parser) CanonicalSMILES(m *Molecule) string {
 	return m.SMILES()
 }
 
-// mirror exchanges the directions of bonds.
-func mirror(r rune) rune {
-	switch r {
-	case '/':
-		return '\\'
-	case '\\':
-		return '/'
-	}
-	return r
-}
-
 // mayBePlain reports whether an atom is of the elements that SMILES has without brackets, and has nothing
 // that needs these.
 func (a *Atom) mayBePlain() bool {
@@ -84,16 +70,31 @@ func (a *Atom) mayBePlain() bool {
 	return organic && a.Charge == 0 && a.Isotope == 0 && a.Map == 0 && a.Chirality == Unspecified
 }
 
-func newWriter(m *Molecule) *smilesWriter {
+// mayBeSmall reports whether SMILES have the atom's element in small letters.
+func (a *Atom) mayBeSmall() bool {
+	return strings.Contains(" * B C N O P S Si As Se Te ", " "+elements[a.Z].symbol+" ")
+}
+
+// newWriter returns a writer of a molecule; ranks are nil for its own order. An aromatic element without a small symbol
+// makes it write a Kekulé structure.
+func newWriter(m *Molecule, ranks []int32) *smilesWriter {
+	if slices.ContainsFunc(m.Atoms, func(a Atom) bool { return a.Aromatic && !a.mayBeSmall() }) {
+		drawing := new(Molecule)
+		drawing.copyDrawing(m)
+		m = drawing
+	}
 	w := &smilesWriter{
 		m:        m,
+		ranks:    ranks,
 		ring:     make([]int, len(m.Bonds)),
 		open:     make([]bool, len(m.Bonds)),
 		seen:     make([]bool, len(m.Atoms)),
 		children: make([][]link, len(m.Atoms)),
 		at:       make([]int, len(m.Atoms)),
+		first:    map[int32]Direction{},
 	}
 	w.reset(m)
+	w.direct()
 	return w
 }
 
@@ -131,6 +132,10 @@ type smilesWriter struct {
 	open     []bool  // for every bond: whether its number has been written once
 	order    []int32 // atoms in the order of the text
 	at       []int   // for every atom: the place of its tag in the text
+
+	direction []Direction         // for every bond: as seen from Begin, in the text
+	group     []int32             // for every bond next to double bonds with a configuration
+	first     map[int32]Direction // of a group, in the text
 
 	// For short forms:
 	ranks []int32 // of the atoms: nil for their own order
@@ -203,16 +208,10 @@ func (w *smilesWriter) bond(atom int32, l link) {
 		Dative:    "->",
 		AnyOrder:  "~",
 	}[b.Type]
-	d := b.Direction
-	if b.Begin != atom {
-		d = d.reversed()
-		if b.Type == Dative {
-			symbol = "<-"
-		}
+	if b.Type == Dative && b.Begin != atom {
+		symbol = "<-"
 	}
-	// A reader takes a bond with a direction as aromatic between aromatic atoms, else as single.
-	if aromatic := w.m.Atoms[b.Begin].Aromatic && w.m.Atoms[b.End].Aromatic; d != NoDirection &&
-		(b.Type == Aromatic && aromatic || b.Type == Single && !aromatic) {
+	if d := w.directionOf(atom, l.bond); d != NoDirection {
 		symbol = map[Direction]string{Up: "/", Down: `\`}[d]
 	}
 	aromatic := w.m.Atoms[b.Begin].Aromatic && w.m.Atoms[b.End].Aromatic

@@ -9,7 +9,7 @@ import (
 // TestWrite: the SMILES that are written are read as the same molecule.
 func TestWrite(t *testing.T) {
 	var p Parser
-	exceptions := []string{"O=*1ccccc1", "C1=CC=CC2=b1C=CC=C2", `C/C=C/C(\Cl)=C/F`, "CC=P(C)=[OH+]"}
+	exceptions := []string{"O=*1ccccc1", "C1=CC=CC2=b1C=CC=C2", "CC=P(C)=[OH+]"}
 	n := 0
 	check := func(name string, m *Molecule) {
 		if slices.Contains(exceptions, name) || slices.ContainsFunc(m.Atoms, func(a Atom) bool { return a.Chirality == Other }) {
@@ -33,7 +33,7 @@ func TestWrite(t *testing.T) {
 			check(g.SMILES, m.Clone())
 		}
 	}
-	for _, smiles := range []string{"C[N@H+]1CC[C@H](Nc2ncccn2)CC1", "C[N@@H+]1CC[C@H](Nc2ncccn2)CC1", "CC~CC", "c1ccccc1~[Fe]"} {
+	for _, smiles := range []string{"C1=CC=C[Al]=C1", "OC1=CC=C(/C=C/[NH3+])[Al]=C1", "C[N@H+]1CC[C@H](Nc2ncccn2)CC1", "C[N@@H+]1CC[C@H](Nc2ncccn2)CC1", "CC~CC", "c1ccccc1~[Fe]", "*1cccc1"} {
 		m, err := p.Parse(smiles)
 		if err != nil {
 			t.Fatal(err)

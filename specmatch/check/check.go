@@ -55,6 +55,7 @@ func Read(ctx context.Context, path string, o Options) (*Table, error) {
 	t := &Table{Options: o}
 	t.Records.Want = records.Molecules
 	t.Records.Molecules = true
+	t.Records.Atoms = feature.Rich.Name // it has a category for everything
 	t.Records.Fields = slices.Clone(o.Targets)
 	if o.Split != "" {
 		t.Records.Fields = append(t.Records.Fields, o.Split)
@@ -93,10 +94,9 @@ type cleaner struct{ plain, fragment, neutral, bare molecule.Parser }
 
 // row returns the forms of a molecule.
 func (c *cleaner) row(m *molecule.Molecule) (row Row) {
-	for i := range m.Atoms {
-		row.mapped = row.mapped || m.Atoms[i].Map != 0
-		m.Atoms[i].Map = 0 // numbers of a reaction make no other molecule
-	}
+	unmapped := c.plain.Unmapped(m) // numbers of a reaction make no other molecule
+	row.mapped = unmapped != m
+	m = unmapped
 	row.SMILES = c.plain.CanonicalSMILES(m)
 	row.flat = row.SMILES
 	row.bare = row.SMILES

@@ -63,6 +63,21 @@ func TestFindings(t *testing.T) {
 	}
 }
 
+// TestIdentity: map numbers and spellings make no other molecule, and configurations of any kind are read.
+func TestIdentity(t *testing.T) {
+	for _, text := range []string{
+		"a,C[C@H]([CH3:1])F,1\nb,CC(C)F,2\n",
+		"a,C/C(CC)=N/O,1\nb,CC/C(C)=N\\O,2\n",
+		"a,N[Pt@SP1](N)(Cl)Cl,1\nb,[NH2:1][Pt@SP1]([NH2:2])(Cl)Cl,2\n",
+		"a,C$C,1\nb,C$C,2\n",
+	} {
+		x := read(t, "id,smiles,y\n"+text, "")
+		if len(x.Rows) != 2 || len(x.Rejected) > 0 || x.Rows[0].SMILES != x.Rows[1].SMILES {
+			t.Errorf("%q: %+v, %v", text, x.Rows, x.Rejected)
+		}
+	}
+}
+
 // TestLabels: decades, outliers, rare classes and constants.
 func TestLabels(t *testing.T) {
 	for name, label := range map[string]func(i int) string{

@@ -59,9 +59,7 @@ func (w *worker) molecule(rec *Record, m *molecule.Molecule, err error) (*graph.
 		rec.Molecule = m.Clone()
 	}
 	if w.o.Scaffolds || w.o.Identities {
-		for i := range m.Atoms {
-			m.Atoms[i].Map = 0 // the numbers of a reaction do not make another molecule
-		}
+		m = w.parser.Unmapped(m) // the numbers of a reaction do not make another molecule
 	}
 	if w.o.Scaffolds {
 		rec.Scaffold = w.parser.Scaffold(m)

@@ -226,7 +226,8 @@ func compare(want, got *molecule.Molecule) string {
 
 // configured are molecules with configurations of many kinds.
 var configured = []string{
-	"C/C=C/C", "C/C=C\\C", "F/C=C/C=C\\Cl", "C/C(F)=C(/Cl)Br", "CC/C(C)=N/O", "C[C@H](N)C(=O)O", "C[S@](=O)c1ccccc1",
+	"C/C=C/C", "C/C=C\\C", "F/C=C/C=C\\Cl", "C/C(F)=C(/Cl)Br", "C/C=C\\C(/Cl)=C/F", "C/C=C/C(\\Cl)=C/F",
+	"CC/C(C)=N/O", "C[C@H](N)C(=O)O", "C[S@](=O)c1ccccc1",
 	"C1CCCCC/C=C/CCCC1", "C1CC/C=C\\CCC1", "C1CC/C=C/CCC1", "C[C@@H]1CC[C@H](O)CC1", "O1[C@@H]2CC[C@H]1CC2",
 	"C[C@@]12CC[C@H](CC1=O)C2(C)C", "C[C@]12CC[C@H]3[C@H]([C@@H]1CC[C@@H]2O)CCC4=CC(=O)CC[C@]34C",
 	"C/C=C/1\\CCCC[C@H]1C", "N[C@@](F)(Cl)Br", "OC[C@H]1O[C@@H](O)[C@H](O)[C@@H](O)[C@@H]1O", "C12C3C4C1C5C2C3C45", "C1C2CC3CC1CC(C2)C3",

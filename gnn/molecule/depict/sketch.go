@@ -98,37 +98,31 @@ func isCentre(a *molecule.Atom) bool {
 	return a.Chirality == molecule.Clockwise || a.Chirality == molecule.CounterClockwise
 }
 
-// findConfig returns the configuration of a double bond, from the directions of the bonds next to it.
+// findConfig returns the configuration of a double bond. In a ring, it refers to neighbours in rings.
 func (s *sketch) findConfig(k int) (c config) {
 	b := &s.mol.Bonds[k]
-	if b.CIP() == 0 {
+	begin, end, same, ok := b.Sides()
+	if !ok {
 		return config{}
 	}
-	first, outwardFirst := s.directed(int(b.Begin), k)
-	second, outwardSecond := s.directed(int(b.End), k)
+	first := s.inRing(int(b.Begin), int(begin), k)
+	second := s.inRing(int(b.End), int(end), k)
 	return config{
-		known:  first >= 0 && second >= 0,
+		known:  true,
 		first:  first,
 		second: second,
-		cis:    outwardFirst == outwardSecond,
+		cis:    same == ((first == int(begin)) == (second == int(end))),
 	}
 }
 
-// directed returns a neighbour of an atom whose bond has a direction, other than bond k, and whether this
-// direction is up as seen from the atom.
-func (s *sketch) directed(atom, k int) (neighbour int, isUp bool) {
+// inRing returns a neighbour of an end of bond k to which a bond in a ring leads, or else the one that is given.
+func (s *sketch) inRing(atom, neighbour, k int) int {
 	for _, l := range s.links[atom] {
-		if l.bond == k || l.bond >= len(s.mol.Bonds) {
-			continue
+		if l.bond != k && l.bond < len(s.mol.Bonds) && s.mol.Bonds[l.bond].InRing {
+			return l.atom
 		}
-		b := &s.mol.Bonds[l.bond]
-		if b.Direction == molecule.NoDirection || b.Kekule() == molecule.Double {
-			continue
-		}
-		isUp := b.Direction == molecule.Up
-		return l.atom, isUp == (int(b.Begin) == atom)
 	}
-	return -1, false
+	return neighbour
 }
 
 // hasConfig reports whether a double bond is drawn with its configuration, or has none.

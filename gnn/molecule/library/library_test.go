@@ -103,6 +103,42 @@ func TestRDKit(t *testing.T) {
 	}
 }
 
+// TestScaffolds: molecules have one scaffold exactly if RDKit says so, and a parser reads what is written.
+func TestScaffolds(t *testing.T) {
+	g := readGolden(t)
+	var parser, reader molecule.Parser
+	theirs := map[string]string{} // by ours
+	ours := map[string]string{}
+	for i, want := range g.Scaffolds {
+		m, err := parser.Parse(g.SMILES[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		identity := parser.Scaffold(m)
+		got := parser.ScaffoldSMILES(m)
+		if theirs[got] == "" && ours[want] == "" {
+			theirs[got] = want
+			ours[want] = got
+		}
+		if theirs[got] != want || ours[want] != got {
+			t.Errorf("%s: the scaffold is %s, RDKit's %s", g.SMILES[i], got, want)
+		}
+		if got == "" {
+			continue
+		}
+		again, err := reader.Parse(got)
+		if err != nil || reader.Canonical(again) != identity {
+			t.Errorf("%s: the scaffold is read as another: %v", got, err)
+		}
+		if again, err := reader.Parse(want); err != nil || reader.CanonicalSMILES(again) != got {
+			t.Errorf("%s: the scaffold is %s, not RDKit's %s: %v", g.SMILES[i], got, want, err)
+		}
+	}
+	if len(g.Scaffolds) != 200 || len(ours) < 100 {
+		t.Errorf("%d scaffolds of %d molecules", len(ours), len(g.Scaffolds))
+	}
+}
+
 // TestSearch: the nearest molecules are those of a sorted list, whole or in parts, by bits, counts and vectors.
 func TestSearch(t *testing.T) {
 	g := readGolden(t)

@@ -167,6 +167,25 @@ func TestAgree(t *testing.T) {
 	}
 }
 
+// TestHydrogen: the H of a bracket is a neighbour of a centre, unlike in RDKit.
+func TestHydrogen(t *testing.T) {
+	pattern, err := smarts.Compile("[C@H](F)Cl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m smarts.Matcher
+	for smiles, want := range map[string]bool{"[C@H](F)(Cl)Br": true, "[C@@H](F)(Cl)Br": false, "C(F)(Cl)Br": false} {
+		mol, err := molecule.Parse(smiles)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Reset(mol)
+		if m.Has(pattern) != want {
+			t.Errorf("%s: %v", smiles, !want)
+		}
+	}
+}
+
 // TestErrors: what is no pattern is refused with its column.
 func TestErrors(t *testing.T) {
 	for _, test := range []struct {

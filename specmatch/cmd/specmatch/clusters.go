@@ -115,7 +115,7 @@ func (x *clustering) groupScaffolds(ctx context.Context, stdout, stderr io.Write
 	var parser molecule.Parser
 	var scaffolds []string
 	items, _, err := x.readAll(ctx, "read", x.Keep, stderr, func(r *records.Record) {
-		scaffolds = append(scaffolds, parser.ScaffoldSMILES(r.Molecule))
+		scaffolds = append(scaffolds, parser.ScaffoldSMILES(parser.Unmapped(r.Molecule)))
 	})
 	if err != nil {
 		return err

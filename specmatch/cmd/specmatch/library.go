@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/specmatch/specmatch/gnn/dataset/records"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/gnn/molecule/library"
 	"github.com/specmatch/specmatch/specmatch/apply"
 	"github.com/specmatch/specmatch/specmatch/cli"
@@ -207,6 +208,7 @@ func (x *collection) read(
 	options.Want = records.Molecules
 	options.Fields = fields
 	options.Molecules = true
+	options.Atoms = feature.Rich.Name // it has a category for everything; readVectors takes that of the encoder
 	if x.model != nil {
 		return x.readVectors(ctx, file, options, bar, emit)
 	}

@@ -124,6 +124,13 @@ func TestClusterLibrary(t *testing.T) {
 	if got := fmt.Sprintf("%q", clusters["1"]); got != `["salicylic acid" "aspirin" "benzoic acid"]` {
 		t.Errorf("%q", clusters)
 	}
+	write(t, "mapped.smi", "[CH3:1][c:2]1[cH:3][cH:4][cH:5][cH:6][cH:7]1\nCc1ccccc1\nCn1cccc1\nc1cc[nH]c1\nN[Pt@SP1](N)(Cl)Cl\nC$C\n")
+	if out := must(t, "cluster -in mapped.smi -scaffold -out m.csv"); out != "m.csv: 3 clusters of 6 molecules\n" {
+		t.Errorf("%q", out)
+	}
+	if out := must(t, "search -in mapped.smi -smarts [Pt] -out p.csv"); out != "p.csv: 1 of 6 molecules have the substructure\n" {
+		t.Errorf("%q", out)
+	}
 	must(t, "cluster -in drugs.csv -id name -scaffold -out s.csv")
 	rows := readCSV(t, "s.csv")
 	want := []string{"1", "5", "aspirin", "CC(=O)Oc1ccccc1C(=O)O", "c1ccccc1"}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/specmatch/specmatch/gnn/dataset/records"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/gnn/molecule/library"
 	"github.com/specmatch/specmatch/gnn/molecule/smarts"
 	"github.com/specmatch/specmatch/specmatch/cli"
@@ -145,6 +146,7 @@ func (x *searching) match(ctx context.Context, stdout, stderr io.Writer) error {
 	options.Want = records.Molecules
 	options.Fields = x.Keep
 	options.Molecules = true
+	options.Atoms = feature.Rich.Name
 	err = records.Read(ctx, x.In, options, func(rec *records.Record) error {
 		bar.Add(1)
 		switch {
