@@ -10,6 +10,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -121,9 +122,9 @@ func (r *trial) name() string {
 
 // check returns the error with which the trial would end, before any trial runs.
 func (r *trial) check() error {
-	err := eval.Check(r.set.Labels(), r.x.protocol.Folds, eval.Options{})
-	if err == nil {
-		err = r.method.refuse(&r.x.settings, r.set)
+	err := r.method.refuse(&r.x.settings, r.set)
+	for _, p := range r.x.protocol.Protocols {
+		err = cmp.Or(eval.Protocol(p).Check(r.set.Labels(), r.x.protocol.Folds, eval.Options{}), err)
 	}
 	if err != nil {
 		return fmt.Errorf("%s, %s: %w", r.set.Name, r.method.Name, err)

@@ -26,7 +26,8 @@ type canon struct {
 	v      *perceiver
 	best   []byte
 	tries  int
-	effort int // atoms that refine has looked at
+	effort int // atoms that refine has looked at in a part
+	most   int // of them
 	parts  []string
 	member []bool // atoms of the parts so far
 	key    [][4]int64
@@ -80,7 +81,6 @@ func (c *canon) form(v *perceiver) string {
 	c.v = v
 	c.start()
 	c.parts = c.parts[:0]
-	c.effort = 0
 	for i := range int32(len(v.m.Atoms)) {
 		if c.member[i] {
 			continue
@@ -88,6 +88,8 @@ func (c *canon) form(v *perceiver) string {
 		c.collect(i)
 		c.best = c.best[:0]
 		c.tries = 0
+		c.effort = 0
+		c.most = mostEffort * len(c.work.order) / len(v.m.Atoms) // the order of parts does not count
 		c.colours()
 		c.refine()
 		c.search(0)
@@ -279,7 +281,7 @@ func (c *canon) search(depth int) {
 
 // mayTry reports whether the search may try another choice. The first one is always tried.
 func (c *canon) mayTry() bool {
-	return len(c.best) == 0 || c.tries < mostLabelings && c.effort < mostEffort
+	return len(c.best) == 0 || c.tries < mostLabelings && c.effort < c.most
 }
 
 // keepBest keeps the description in c.buffer if it is the smallest so far.

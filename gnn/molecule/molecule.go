@@ -167,7 +167,8 @@ type Parser struct {
 	// Release2022 selects the valences of RDKit 2022.09, which differ for metals and ions. The
 	// data sets and splits of Hu et al. depend on them.
 	Release2022 bool
-	// Standard says how molecules are standardised. Dropped fragments are not checked.
+	// Standard says how molecules are standardised. Dropped fragments are not checked, but for more than 99
+	// hydrogens at an atom.
 	Standard feature.Standardisation
 
 	reader    smilesReader

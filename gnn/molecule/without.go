@@ -38,7 +38,8 @@ func (p *Parser) Without(m *Molecule, atoms ...int) (*Molecule, error) {
 }
 
 // Unmapped returns m without atom map numbers, which are those of a reaction and make no other molecule. What only they
-// distinguish is no stereocentre, so everything is perceived anew. m must come from a parser; it is returned itself
+// distinguish is no stereocentre, so everything is perceived anew; what they made the first perception remove stays
+// removed. m must come from a parser; it is returned itself
 // if it has no numbers. Otherwise the molecule belongs to p, and the next call overwrites it.
 func (p *Parser) Unmapped(m *Molecule) *Molecule {
 	isMapped := func(a Atom) bool { return a.Map != 0 }
@@ -72,7 +73,7 @@ func (s *Molecule) copyDrawing(m *Molecule) {
 		a := &s.Atoms[i]
 		a.Aromatic = false
 		if a.Chirality == Other {
-			a.Chirality = tagSquarePlanar // which perception turns back
+			a.Chirality = otherTag(int(a.Degree) + int(a.Hydrogens)) // which perception turns back
 		}
 	}
 	for k := range s.Bonds {
@@ -82,6 +83,17 @@ func (s *Molecule) copyDrawing(m *Molecule) {
 			b.Type = b.kekule
 		}
 	}
+}
+
+// otherTag returns a tag that perception keeps at a centre with some neighbours.
+func otherTag(neighbours int) Chirality {
+	switch {
+	case neighbours <= 4:
+		return tagSquarePlanar
+	case neighbours == 5:
+		return tagTrigonalBipyramidal
+	}
+	return tagOctahedral
 }
 
 // release removes what a bond of an order to a former neighbour meant for the atom.

@@ -73,6 +73,9 @@ func TestUnmapped(t *testing.T) {
 		"c1c[n-:1]nc1":         "c1c[n-]nc1",
 		"c1c#[nH+:1]ccc1":      "c1c#[nH+]ccc1",
 		"[NH3:1]->[Pt:2]":      "N->[Pt]",
+
+		"F[S@OH1](F)(F)(F)(F)[Cl:1]": "F[S@OH1](F)(F)(F)(F)Cl",
+		"F[P@TB1](F)(F)(F)[Cl:1]":    "F[P@TB1](F)(F)(F)Cl",
 	} {
 		m, err := p.Parse(smiles)
 		if err != nil {

@@ -23,6 +23,15 @@ func (m *Molecule) SMILES() string {
 // structure is written. Limits are those of [Molecule.SMILES], which it returns if a short form would be read as
 // another molecule.
 func (p *Parser) CanonicalSMILES(m *Molecule) string {
+	isOther := func(a Atom) bool { return a.Chirality == Other }
+	if slices.ContainsFunc(m.Atoms, isOther) { // it cannot be written
+		m = m.Clone()
+		for i := range m.Atoms {
+			if isOther(m.Atoms[i]) {
+				m.Atoms[i].Chirality = Unspecified
+			}
+		}
+	}
 	identity := p.Canonical(m)
 	ranks := p.perceiver.canon.ranks(&p.perceiver)
 	order := make([]int32, len(m.Atoms)) // atoms that begin parts: ends of chains first

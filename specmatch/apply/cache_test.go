@@ -3,6 +3,8 @@ package apply
 import (
 	"runtime/debug"
 	"testing"
+
+	"github.com/specmatch/specmatch/specmatch/train"
 )
 
 // TestCacheSize: caches have a quarter of the memory that Go may have, and not more than Memory.
@@ -13,7 +15,7 @@ func TestCacheSize(t *testing.T) {
 		t.Errorf("%d bytes of 128 MiB", got)
 	}
 	debug.SetMemoryLimit(1 << 60)
-	if got := CacheSize(); got > Memory {
+	if got := CacheSize(); got != min(Memory, int(train.Memory()/4)) {
 		t.Errorf("%d bytes", got)
 	}
 }

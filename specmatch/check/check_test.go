@@ -68,7 +68,7 @@ func TestIdentity(t *testing.T) {
 	for _, text := range []string{
 		"a,C[C@H]([CH3:1])F,1\nb,CC(C)F,2\n",
 		"a,C/C(CC)=N/O,1\nb,CC/C(C)=N\\O,2\n",
-		"a,N[Pt@SP1](N)(Cl)Cl,1\nb,[NH2:1][Pt@SP1]([NH2:2])(Cl)Cl,2\n",
+		"a,N[Pt@SP1](N)(Cl)Cl,1\nb,Cl[Pt@SP1]([NH2:1])([NH2:2])Cl,2\n",
 		"a,C$C,1\nb,C$C,2\n",
 	} {
 		x := read(t, "id,smiles,y\n"+text, "")

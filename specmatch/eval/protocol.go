@@ -108,7 +108,10 @@ func (p Protocol) Accuracy(
 // Check returns the error that [Protocol.Accuracy] would return for these labels and
 // folds, whatever the features and the seed: something to know before an encoder is
 // trained.
-func Check(y []int, folds int, opt Options) error {
+func (p Protocol) Check(y []int, folds int, opt Options) error {
+	if p == HoldOutKernels {
+		opt.Cs = []float64{1} // nothing is searched on the folds within Train
+	}
 	if err := checkLabels(y); err != nil {
 		return err
 	}
@@ -116,8 +119,16 @@ func Check(y []int, folds int, opt Options) error {
 	if err != nil {
 		return err
 	}
-	_, err = newSearch(y, 1, outer, nil, opt)
+	_, err = newSearch(y, 1, outer, nil, p.fixed(opt))
 	return err
+}
+
+// fixed returns the options with the C of a protocol that has one.
+func (p Protocol) fixed(opt Options) Options {
+	if p == GraphCLC10 && opt.Cs == nil {
+		opt.Cs = []float64{10}
+	}
+	return opt
 }
 
 // Evaluate cross-validates a classifier on the points of data. For each fold of
@@ -140,10 +151,7 @@ func Evaluate(ctx context.Context, p Protocol, data Data, outer []dataset.Fold, 
 	if err := data.Validate(); err != nil {
 		return nil, err
 	}
-	if p == GraphCLC10 && opt.Cs == nil {
-		opt.Cs = []float64{10}
-	}
-	s, err := newSearch(data.Y, 1, outer, nil, opt)
+	s, err := newSearch(data.Y, 1, outer, nil, p.fixed(opt))
 	if err != nil {
 		return nil, err
 	}

@@ -263,7 +263,7 @@ func TestCheck(t *testing.T) {
 		{[]int{0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2}, 3, Options{}, ""},
 		{[]int{0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4}, 10, Options{}, ""},
 	} {
-		err := Check(tc.labels, tc.folds, tc.opt)
+		err := GraphCL.Check(tc.labels, tc.folds, tc.opt)
 		_, evaluated := GraphCL.Accuracy(context.Background(), make([]float64, len(tc.labels)), tc.labels, tc.folds, 0, tc.opt)
 		if tc.want == "" {
 			if err != nil || evaluated != nil {
@@ -273,6 +273,12 @@ func TestCheck(t *testing.T) {
 		}
 		if err == nil || !strings.Contains(err.Error(), tc.want) || evaluated == nil || evaluated.Error() != err.Error() {
 			t.Errorf("Check: %v, Evaluate: %v; want %s", err, evaluated, tc.want)
+		}
+	}
+	rare := append(make([]int, 20), 1, 1)
+	for _, p := range []Protocol{GraphCLC10, HoldOutKernels} { // which do not search within Train
+		if err := p.Check(rare, 2, Options{}); err != nil {
+			t.Errorf("%s: %v", p, err)
 		}
 	}
 }

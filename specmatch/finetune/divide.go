@@ -84,7 +84,7 @@ func (x *Examples) labelled() map[string][]int {
 // then that part. A part with a file of its own is that file. If only one part has one, a ninth of the first file
 // is the other, dealt out as in [Examples.Fold].
 func (x *Examples) Divide(seed uint64) (s dataset.Split, err error) {
-	if err := x.checkSplit(); err != nil {
+	if err := x.checkSplit(); err != nil && len(x.first) < 2 {
 		return s, err
 	}
 	byPart := x.labelled()

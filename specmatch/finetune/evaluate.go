@@ -57,9 +57,12 @@ func newParts(graphs []*graph.Graph, samples []int) (parts []*part) {
 // trainingParts collates the training set. Several parts are random ones: statistics of each stand for the whole,
 // also where a file is sorted.
 func trainingParts(d Data, seed uint64) []*part {
-	parts := newParts(d.Graphs, d.Train)
-	if len(parts) < 2 {
-		return parts
+	nodes := 0
+	for _, i := range d.Train {
+		nodes += d.Graphs[i].Nodes()
+	}
+	if nodes <= partNodes {
+		return newParts(d.Graphs, d.Train)
 	}
 	shuffled := slices.Clone(d.Train)
 	random.Stream(seed, purposeParts, 0, 0).Shuffle(len(shuffled), func(i, j int) {

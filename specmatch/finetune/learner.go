@@ -67,12 +67,11 @@ type Learner struct {
 	m  *model.Trained
 	be backend.Backend
 
-	data    Data
-	losses  []Loss      // of the tasks of a regression
-	factors []float64   // of the losses of tasks; nil for 1
-	weights [][]float64 // of the loss, by task and class, for Balanced; nil for 1
+	data   Data
+	losses []Loss // of the tasks of a regression
+	weighting
 
-	training []*part            // the training set, for recalibrate
+	training []*part            // the training set of a GIN, for recalibrate
 	parts    map[string][]*part // what End evaluates, by the prefix of the metrics
 
 	seed     uint64
@@ -106,6 +105,11 @@ func New(m *model.Trained, d Data, o Options) (l *Learner, err error) {
 	d.Weights = d.normalised()
 	o = o.completed()
 	h := m.Card.Head
+	w := newWeighting(*h, d, o)
+	if o.Patience > 0 && !w.judges(d, taskCount(*h)) {
+		return nil, errors.New("finetune: no record to validate on has a target that is trained on; take another " +
+			"split, or leave such targets out")
+	}
 	d.describe(h, o.Balanced)
 	m.ForgetFit()
 	be := m.Head.W.Backend()
@@ -130,8 +134,7 @@ func New(m *model.Trained, d Data, o Options) (l *Learner, err error) {
 		be:        be,
 		data:      d,
 		losses:    o.losses(*h),
-		factors:   d.factors(*h, o),
-		training:  trainingParts(d, o.Seed),
+		weighting: w,
 		parts: map[string][]*part{
 			"valid_": newParts(d.Graphs, d.Valid),
 			"test_":  newParts(d.Graphs, d.Test),
@@ -142,12 +145,8 @@ func New(m *model.Trained, d Data, o Options) (l *Learner, err error) {
 
 		withoutNetwork: o.WithoutNetwork,
 	}
-	if o.Balanced && h.Kind != model.Regression {
-		l.weights = d.balance(*h)
-	}
-	if o.Patience > 0 && !l.judges(d.Valid) {
-		return nil, errors.New("finetune: no record to validate on has a target that is trained on; take another " +
-			"split, or leave such targets out")
+	if _, ok := m.Encoder.(*gnn.GIN); ok {
+		l.training = trainingParts(d, o.Seed)
 	}
 	if o.Patience > 0 {
 		l.best.weights = l.copyTensors("best.")
@@ -158,12 +157,40 @@ func New(m *model.Trained, d Data, o Options) (l *Learner, err error) {
 	return l, nil
 }
 
-// judges reports whether one of the samples has a target with a weight in the loss.
-func (l *Learner) judges(samples []int) bool {
-	tasks := taskCount(*l.m.Card.Head)
-	return slices.ContainsFunc(samples, func(i int) bool {
-		for task, y := range l.data.Y[i*tasks : (i+1)*tasks] {
-			if l.weight(task, y) > 0 {
+// weighting has the weights of targets in the loss.
+type weighting struct {
+	factors []float64   // of tasks; nil for 1
+	weights [][]float64 // by task and class, for Balanced; nil for 1
+}
+
+func newWeighting(h model.Head, d Data, o Options) weighting {
+	w := weighting{factors: d.factors(h, o)}
+	if o.Balanced && h.Kind != model.Regression {
+		w.weights = d.balance(h)
+	}
+	return w
+}
+
+// weight returns the weight of a target in the loss: 0 if it is missing.
+func (w *weighting) weight(task int, y float64) float64 {
+	if math.IsNaN(y) {
+		return 0
+	}
+	weight := 1.0
+	if w.factors != nil {
+		weight = w.factors[task]
+	}
+	if w.weights != nil {
+		weight *= w.weights[task][int(y)]
+	}
+	return weight
+}
+
+// judges reports whether a target of the validation set has a weight in the loss.
+func (w *weighting) judges(d Data, tasks int) bool {
+	return slices.ContainsFunc(d.Valid, func(i int) bool {
+		for task, y := range d.Y[i*tasks : (i+1)*tasks] {
+			if w.weight(task, y) > 0 {
 				return true
 			}
 		}
@@ -314,21 +341,6 @@ func (l *Learner) Step(b train.Batch) (train.Metrics, error) {
 		l.be.Axpby(a.Value, d, a.Value, 1-d, *places[i])
 	}
 	return m, nil
-}
-
-// weight returns the weight of a target in the loss: 0 if it is missing.
-func (l *Learner) weight(task int, y float64) float64 {
-	if math.IsNaN(y) {
-		return 0
-	}
-	w := 1.0
-	if l.factors != nil {
-		w = l.factors[task]
-	}
-	if l.weights != nil {
-		w *= l.weights[task][int(y)]
-	}
-	return w
 }
 
 // loss returns the mean loss [1×1] over the labels of a batch, weighted with Balanced, and nil if

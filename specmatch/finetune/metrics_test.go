@@ -184,8 +184,8 @@ func TestSumConfusion(t *testing.T) {
 // TestShift: in a balanced fit, the log-odds of a class against n-1 others are corrected for n-1 times as many targets.
 func TestShift(t *testing.T) {
 	l := &Learner{
-		m:       &model.Trained{Card: model.Card{Head: &model.Head{Kind: model.Classes, Outputs: 3}}},
-		weights: [][]float64{{1, 1, 1}},
+		m:         &model.Trained{Card: model.Card{Head: &model.Head{Kind: model.Classes, Outputs: 3}}},
+		weighting: weighting{weights: [][]float64{{1, 1, 1}}},
 	}
 	for _, c := range []struct{ classes, want []float64 }{
 		{[]float64{0, 1, 2}, []float64{0, 0, 0}},

@@ -212,16 +212,39 @@ func (c *collection) list() []block {
 const mostListed = 20
 
 // groups groups the panels by experiment, protocol and metric. A group becomes a table with a column
-// per data set.
+// per data set, each of which may have files of its own to validate and test on.
 func (c *collection) groups() (groups [][]panel) {
 	for _, p := range c.panels {
 		g := findOrAdd(&groups, func(g []panel) bool {
-			return g[0].experiment == p.experiment && g[0].protocol == p.protocol &&
-				g[0].metric == p.metric
+			return g[0].experiment == p.experiment && g[0].rule() == p.rule() &&
+				g[0].metric == p.metric && !slices.ContainsFunc(g, p.sameDataset)
 		}, nil)
 		*g = append(*g, p)
 	}
 	return groups
+}
+
+func (p panel) sameDataset(q panel) bool { return p.dataset == q.dataset }
+
+// rule returns the protocol without the names of files.
+func (p panel) rule() string {
+	parts := strings.Split(p.protocol, " -")
+	for i, part := range parts {
+		flag, _, _ := strings.Cut(strings.TrimPrefix(part, "-"), " ")
+		if flag == "valid" || flag == "test" {
+			parts[i] = part[:strings.Index(part, flag)] + flag
+		}
+	}
+	return strings.Join(parts, " -")
+}
+
+// captionOf describes what the panels of a group have in common.
+func captionOf(g []panel) string {
+	p := g[0]
+	if len(g) > 1 {
+		p.protocol = p.rule()
+	}
+	return p.caption()
 }
 
 func (p panel) caption() string {
@@ -278,7 +301,7 @@ func (c *collection) results() (blocks []block) {
 			}
 		}
 		t := table.New("method", columns...)
-		t.Caption = g[0].caption()
+		t.Caption = captionOf(g)
 		for _, label := range labels {
 			var cells []table.Cell
 			for _, p := range g {
@@ -355,7 +378,7 @@ func (c *collection) differences(against string) (blocks []block, err error) {
 			continue
 		}
 		t := compared([]string{"data set"}, comparisons, "from")
-		t.Caption = fmt.Sprintf("%s; rows compared: %d", g[0].caption(), len(comparisons))
+		t.Caption = fmt.Sprintf("%s; rows compared: %d", captionOf(g), len(comparisons))
 		blocks = append(blocks, block{table: t}, charts)
 	}
 	if !found {
@@ -366,7 +389,7 @@ func (c *collection) differences(against string) (blocks []block, err error) {
 
 func (c *collection) seeds() (blocks []block) {
 	for _, g := range c.groups() {
-		b := block{title: g[0].caption()}
+		b := block{title: captionOf(g)}
 		for _, p := range g {
 			chart := plot.Dots{Axes: plot.Axes{Title: p.dataset, XLabel: p.quantity()}}
 			for _, r := range p.distinct() {
@@ -387,7 +410,7 @@ func (c *collection) seeds() (blocks []block) {
 func (c *collection) flags() (blocks []block) {
 	for _, flag := range c.swept {
 		for _, g := range c.groups() {
-			b := block{title: g[0].caption() + ", against -" + flag}
+			b := block{title: captionOf(g) + ", against -" + flag}
 			for _, p := range g {
 				if chart, ok := c.against(flag, p); ok {
 					b.charts = append(b.charts, chart)

@@ -16,8 +16,7 @@ type Losses struct {
 	Aux  *autodiff.Var // the auxiliary loss; nil if there is none, or if it is not requested
 }
 
-// Minimizer takes training steps on the parameters of a module. Every learner here trains
-// through Step or its recorded form ([Recorded]).
+// Minimizer trains the parameters of a module. Learners call Step or its recorded form ([Recorded]).
 type Minimizer struct {
 	Adam   *optim.Adam
 	Tape   *autodiff.Tape

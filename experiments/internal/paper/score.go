@@ -100,8 +100,10 @@ func Check(runs []*training.Run, protocol cli.Protocol) error {
 	alike := func(a, b *training.Run) bool { return a.Dataset == b.Dataset }
 	// the sizes of folds do not depend on the seed
 	for _, r := range slices.CompactFunc(slices.Clone(runs), alike) {
-		if err := eval.Check(r.Dataset.Labels(), protocol.Folds, eval.Options{}); err != nil {
-			return fmt.Errorf("%s in %d folds: %w", r.Dataset.Name, protocol.Folds, err)
+		for _, p := range protocol.Protocols {
+			if err := eval.Protocol(p).Check(r.Dataset.Labels(), protocol.Folds, eval.Options{}); err != nil {
+				return fmt.Errorf("%s in %d folds: %w", r.Dataset.Name, protocol.Folds, err)
+			}
 		}
 	}
 	return nil

@@ -342,7 +342,7 @@ func (m *graphML) edgeRole(k *mlKey) error {
 		k.edgeLabel = true
 	case k.name == "weight" && !m.o.skips("edge_weights", k.name):
 		k.edgeWeight = true
-	default:
+	case k.domain == "edge": // others may be of nodes and graphs only
 		return m.o.refused(k.name, "edge_label", "edge_weight")
 	}
 	return nil
@@ -477,8 +477,9 @@ func (m *graphML) node(g *mlGraph, t xml.StartElement) error {
 // values reads the rest of a node or an edge that has begun: its values by their keys.
 func (m *graphML) values(g *mlGraph, item string) (values map[*mlKey]string, err error) {
 	values = map[*mlKey]string{}
+	isEdge := strings.HasPrefix(item, "edge ")
 	for _, k := range m.order {
-		if k.hasPreset {
+		if k.hasPreset && (!isEdge || k.domain == "edge") { // others are those of nodes or graphs
 			values[k] = k.preset
 		}
 	}

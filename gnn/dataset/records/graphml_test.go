@@ -102,6 +102,7 @@ func TestGraphMLAll(t *testing.T) {
 		{text(`attr.name="weight"`, value, "", ""), "1 graphs; no features of nodes; not used weight"},
 		{text(`attr.name="label"`, value, value, value), "1 graphs; labels of nodes label; labels of edges label"},
 		{text(`attr.name="label"`, value, "", ""), "1 graphs; labels of nodes label"},
+		{text(`attr.name="edge_type"`, value, "", ""), "1 graphs; no features of nodes; not used edge_type"},
 	} {
 		table := readText(t, "g.graphml", c.text, Options{})
 		if r := table.Reading.String(); r != c.want || (table.Set.Edges != nil) != strings.Contains(r, "of edges") {

@@ -211,6 +211,8 @@ func (o *Options) skips(part string, names ...string) bool {
 	case c == nil:
 	case part == "labels":
 		return len(c.Labels) == 0
+	case part == "attributes":
+		return c.Attributes == 0
 	case part == "edge_labels":
 		return c.Edges == nil || c.Edges.Labels == nil
 	case part == "edge_weights":

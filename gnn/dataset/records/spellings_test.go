@@ -229,7 +229,7 @@ func TestIgnoredNodes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again := readText(t, name, text, Options{Columns: &columns, Ignore: []string{"label", "labels"}})
+		again := readText(t, name, text, Options{Columns: &columns, Ignore: []string{"label", "labels", "attributes"}})
 		if !cmp.Equal(again.Set.Graphs, whole.Set.Graphs) {
 			t.Errorf("%s: other graphs by the columns of the set", name)
 		}

@@ -206,14 +206,21 @@ func (file *input) sum(ctx context.Context, flags *cli.FlagSet, flag string) (su
 	return sum, nil
 }
 
-// tables matches the files of a set in TUDataset's format, and those of one of the Open Graph Benchmark. Others in
-// their folders, such as what a program keeps there, are not read.
-var tables = []string{"*_*.txt", "raw/*.csv*", "split/*/*.csv*"}
+// tables matches the files of a set in TUDataset's format, whose names begin with that of its folder, and those of
+// one of the Open Graph Benchmark. Others in their folders, such as what a program keeps there, are not read.
+func tables(folder string) ([]string, error) {
+	folder, err := filepath.Abs(folder)
+	return []string{files.Pattern(filepath.Base(folder)) + "_*.txt", "raw/*.csv*", "split/*/*.csv*"}, err
+}
 
 // sumFolder returns the SHA-256 of a list of the tables in a folder with their sums, as sha256sum prints it.
 func sumFolder(ctx context.Context, folder string) (string, error) {
+	patterns, err := tables(folder)
+	if err != nil {
+		return "", err
+	}
 	list := sha256.New()
-	for _, pattern := range tables {
+	for _, pattern := range patterns {
 		// the pattern is well formed
 		paths, _ := filepath.Glob(filepath.Join(files.Pattern(folder), filepath.FromSlash(pattern)))
 		for _, path := range paths {

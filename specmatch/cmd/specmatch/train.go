@@ -187,7 +187,7 @@ func (x *trainCommand) setEncoder(t *records.Table) error {
 	if n := len(t.Records); n < 2 {
 		return cli.Usagef("-in %s: %d usable records; training needs at least 2", x.In, n)
 	}
-	if t.Content == records.Molecules && x.flags.Given("self-loops") {
+	if t.Content == records.Molecules && x.flags.Lookup("self-loops").Value.String() == "true" {
 		return cli.Usagef("-self-loops is for graphs; encoders of molecules have their own")
 	}
 	r.Encoder = x.encoder.recipe().Architecture("", features) // without a kind of targets

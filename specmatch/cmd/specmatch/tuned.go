@@ -207,8 +207,11 @@ func (x *tuning) protocol() string {
 	if x.Valid != "" {
 		parts = append(parts, "-valid "+filepath.Base(x.Valid))
 	}
-	if x.Test != "" {
+	switch {
+	case x.Test != "":
 		parts = append(parts, "-test "+filepath.Base(x.Test))
+	case x.Valid != "":
+		parts = append(parts, "-split "+x.examples.Split)
 	}
 	return cmp.Or(strings.Join(parts, " "), x.examples.Split)
 }

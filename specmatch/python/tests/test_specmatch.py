@@ -464,6 +464,8 @@ def test_rdkit():
     assert explained(chem.MolFromSmiles("OCCC"), 3, 2, 1, 0) and explained(chem.MolFromSmiles("[Na+].CC[O-]"), 1, 2, 3, 0)
     with_hydrogens = chem.AddHs(chem.MolFromSmiles("OC[2H]"))  # a deuterium stays an atom
     assert explained(with_hydrogens, 0, 1, 2) and (r.explain([with_hydrogens])[0][3:] == 0).all()
+    assert explained(chem.AddHs(chem.MolFromSmiles("*CCO")), 0, 1, 2, 3)
+    assert explained(chem.MolFromSmiles("[H]/N=C/C"), 0, 1, 2, 3)  # its hydrogen has a configuration
     r.set_params(largest_fragment=True)
     assert explained(chem.MolFromSmiles("[Na+].OCC"), 3, 2, 1) and r.explain([chem.MolFromSmiles("[Na+].OCC")])[0][0] == 0
     with pytest.raises(ValueError, match="record 0: which 2 of 4 atoms are explained is not known"):

@@ -172,7 +172,7 @@ function distinct(names) {
 // found.
 function cells() {
   const found = tools.columns();
-  const own = [...data.source.fields.keys()].filter(k => data.source.fields[k] !== data.source.id);
+  const own = [...data.source.fields.keys()].filter(k => !data.source.id || data.source.fields[k] !== data.source.id);
   const names = ["id", "smiles", ...own.map(k => data.source.fields[k]), ...data.models.flatMap(m => m.names), ...found.map(c => c.name)];
   const rows = data.rows.filter(row => row && !row.error).map(row => [
     row.id, row.smiles, ...own.map(k => row.fields?.[k] ?? ""),

@@ -12,7 +12,7 @@ const tools = {
     $("#chosen-hint").hidden = false;
     $("#fit-result").textContent = "";
     $("#save-model").hidden = true;
-    const columns = data.columns.filter(name => name !== data.source.id);
+    const columns = data.columns.filter(name => !data.source.id || name !== data.source.id);
     $("#fit-body").hidden = columns.length === 0;
     $("#fit-hint").textContent = columns.length ? "A linear model of descriptors, fingerprints and the encoder's vector, with 5-fold cross-validation." :
       "Your file needs a column of measured values: drop a CSV or an SD file with one.";
