@@ -253,6 +253,18 @@ func TestInvalidText(t *testing.T) {
 	}
 }
 
+// TestComplexes: molecules are searched that no encoder reads.
+func TestComplexes(t *testing.T) {
+	s := new(Session)
+	if _, failed := ask[opened](t, s, "open", object{"name": "a.csv"}, []byte("smiles\nN[Pt@SP1](N)(Cl)Cl\nC$C\nCCO\n")); failed != "" {
+		t.Fatal(failed)
+	}
+	hits, failed := ask[struct{ Hits []hit }](t, s, "search", query{Text: "[Pt]", Kind: "substructure"}, nil)
+	if failed != "" || len(hits.Hits) != 1 {
+		t.Errorf("%s: a search finds %v", failed, hits.Hits)
+	}
+}
+
 // TestMessages: what cannot be used is answered with what to do.
 func TestMessages(t *testing.T) {
 	s := new(Session)

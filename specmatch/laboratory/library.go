@@ -8,6 +8,7 @@ import (
 
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/molecule"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 	"github.com/specmatch/specmatch/gnn/molecule/library"
 	"github.com/specmatch/specmatch/gnn/molecule/smarts"
 	"github.com/specmatch/specmatch/specmatch/report/gallery"
@@ -36,6 +37,7 @@ func (s *Session) each(use func(r *records.Record) error) error {
 	}
 	options := s.file.options(s.file.text)
 	options.Fields = nil
+	options.Atoms = feature.Rich.Name // all elements and configurations: nothing here reads features
 	return records.Read(context.Background(), s.file.name, options, func(r *records.Record) error {
 		if r.Number%64 == 0 {
 			s.report(r.Number, 2*total)
