@@ -371,17 +371,7 @@ func TestOwnGraphs(t *testing.T) {
 			t.Run(name+"/"+m.Name, func(t *testing.T) {
 				s := setup(t, cpu.New(tensor.Float32), method.Unsupervised, gnn.KindGIN)
 				change(&s)
-				l, err := m.New(s)
-				if err != nil {
-					if !strings.HasPrefix(err.Error(), "method: ") {
-						t.Error(err)
-					}
-					return
-				}
-				defer l.Close()
-				if _, err := train.Run(t.Context(), l, train.Options{Epochs: min(1, epochs(m))}, nil); err != nil {
-					t.Error(err)
-				}
+				trainsOrRefuses(t, m, s)
 			})
 		}
 	}
@@ -397,20 +387,24 @@ func TestReadouts(t *testing.T) {
 					s.Encoder.Layers = 4
 					s.Encoder.Hidden = 8
 					s.Encoder.Readout = readout
-					l, err := m.New(s)
-					if err != nil {
-						if !strings.HasPrefix(err.Error(), "method: ") {
-							t.Error(err)
-						}
-						return
-					}
-					defer l.Close()
-					if _, err := train.Run(t.Context(), l, train.Options{Epochs: min(1, epochs(m))}, nil); err != nil {
-						t.Error(err)
-					}
+					trainsOrRefuses(t, m, s)
 				})
 			}
 		}
+	}
+}
+
+func trainsOrRefuses(t *testing.T, m *method.Method, s method.Setup) {
+	l, err := m.New(s)
+	if err != nil {
+		if !strings.HasPrefix(err.Error(), "method: ") {
+			t.Error(err)
+		}
+		return
+	}
+	defer l.Close()
+	if _, err := train.Run(t.Context(), l, train.Options{Epochs: min(1, epochs(m))}, nil); err != nil {
+		t.Error(err)
 	}
 }
 
