@@ -10,9 +10,8 @@ import (
 // This file computes the losses of a training step as one operator, for engines that offer it
 // ([backend.ContrastFuser]). The definitions are [InfoNCE.Loss] and [LaplacianMatch.Loss].
 
-// keptGraphs is the largest batch whose similarities are stored for the backward pass. Those of a larger
-// batch are computed twice, in tiles, so that memory is linear in the batch.
-var keptGraphs = 1024
+// keptGraphs is [train.KeptGraphs], which tests lower.
+var keptGraphs = train.KeptGraphs
 
 // tiles reports whether losses of n graphs are computed in tiles.
 func tiles(t *autodiff.Tape, n int) bool {

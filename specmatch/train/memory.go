@@ -45,8 +45,9 @@ func Fits(engine string, p tensor.Precision, a gnn.Architecture, graphs []*graph
 	return MemoryFits("training", training(p, a, graphs, batch))
 }
 
-// tiledGraphs is the batch beyond which losses of pairs are computed in tiles, and keep no similarities.
-const tiledGraphs = 1024
+// KeptGraphs is the largest batch whose similarities are stored for the backward pass. Those of a larger batch are
+// computed twice, in tiles, so that memory is linear in the batch.
+const KeptGraphs = 1024
 
 // training estimates a lower bound on the bytes of training in two views: four copies of the weights (with
 // gradients and Adam's two moments), two copies of the similarities of all pairs of embeddings that are kept,
@@ -58,7 +59,7 @@ func training(p tensor.Precision, a gnn.Architecture, graphs []*graph.Graph, bat
 		nodes += float64(g.Nodes())
 	}
 	n := float64(min(batch, len(graphs)))
-	pairs := math.Pow(min(n, tiledGraphs), 2)
+	pairs := math.Pow(min(n, KeptGraphs), 2)
 	perBatch := 2 * n * nodes / math.Max(1, float64(len(graphs)))
 	linear := map[string]float64{
 		gnn.KindGIN:     2,
