@@ -103,7 +103,8 @@ const maxColumns = 8192
 // convergence does not slow down with C, as it does for dual methods.
 //
 // The m×m matrix Σ_I x_i x_iᵀ is updated by the few points that enter or leave I,
-// within a fit and from one C to the next.
+// within a fit and from one C to the next. Where it loses so many digits that its factor
+// no longer helps, the factor is computed from the points instead.
 type newton struct {
 	data    Data
 	x       blas64.General   // n×m, m = d+1
@@ -111,12 +112,15 @@ type newton struct {
 	gram    blas64.Symmetric // the same over the active points
 	hessian blas64.Symmetric // H, then its factor
 	factor  blas64.Triangular
-	t       []float64 // ±1
-	short   []float64 // s_i
-	in      []bool    // active points
-	w, low  []float64 // the weights are w + low
-	g       []float64 // ∇f
-	p, tp   []float64 // the Newton step, and t_i p·x_i
+	// orthogonal says that the factor comes from X and not from Σ x_i x_iᵀ.
+	orthogonal bool
+	stacked    blas64.General // √2C times the active points, and one row for each weight
+	t          []float64      // ±1
+	short      []float64      // s_i
+	in         []bool         // active points
+	w, low     []float64      // the weights are w + low
+	g          []float64      // ∇f
+	p, tp      []float64      // the Newton step, and t_i p·x_i
 	// Conjugate gradients: residual, direction d and t_i d·x_i, and a product.
 	r, d, td, q []float64
 	rows        []float64 // scratch, one for each point
@@ -152,6 +156,7 @@ func (s *newton) load(_ int, train []int) {
 		*v = grow(*v, m)
 	}
 	blas64.Syrk(blas.Trans, 1, s.x, 0, s.full)
+	s.orthogonal = false
 }
 
 func (s *newton) row(i int) []float64 { return s.x.Data[i*s.x.Cols : (i+1)*s.x.Cols] }
@@ -187,8 +192,8 @@ const (
 
 	conjugateGoal  = 1e-16 // of the residual, squared in the norm of H⁻¹
 	conjugateSteps = 10    // times the number of weights; without rounding, once would do
-	// times the number of weights, of all solutions from the same beginning; most take less
-	// than one
+	// times the number of weights, of all solutions from the same beginning, and again with a
+	// factor of the points themselves; most take less than one
 	conjugateLimit = 150
 )
 
@@ -217,7 +222,15 @@ func (s *newton) solve(ctx context.Context, c float64) error {
 		f := s.objective(c)
 		s.gradient(c)
 		s.direction(c)
-		if s.conjugates > conjugateLimit*len(s.w) {
+		if s.exhausted() && !s.orthogonal {
+			s.orthogonal = true
+			s.conjugates = 0
+			if err := s.factorize(c); err != nil {
+				return err
+			}
+			s.direction(c)
+		}
+		if s.exhausted() {
 			return fmt.Errorf("eval: linear SVM with C=%g on %d points: %w: the features are too "+
 				"large and too nearly collinear, divide them by their size",
 				c, len(s.t), ErrNotConverged)
@@ -257,6 +270,9 @@ func (s *newton) solve(ctx context.Context, c float64) error {
 		}
 	}
 }
+
+// exhausted reports that conjugate gradients have made up for a poor factor for too long.
+func (s *newton) exhausted() bool { return s.conjugates > conjugateLimit*len(s.w) }
 
 // staysOnPiece reports whether a full step keeps the active points. Only then is
 // its end a minimum of f, and not just of the present piece.
@@ -473,6 +489,10 @@ const leastPivot = 0.5
 // Every diagonal element is then raised by a part of itself until it is back;
 // direction makes up for the difference.
 func (s *newton) factorize(c float64) error {
+	if s.orthogonal {
+		s.factorizePoints(c)
+		return nil
+	}
 	m := s.gram.N
 	for jitter := 0.0; jitter < 1; jitter = max(10*jitter, 1e-15) {
 		floats.ScaleTo(s.hessian.Data, 2*c, s.gram.Data)
@@ -492,6 +512,42 @@ func (s *newton) factorize(c float64) error {
 		}
 	}
 	return fmt.Errorf("eval: linear SVM with C=%g: the features are too large for floating point", c)
+}
+
+// factorizePoints computes the same factor from the active points themselves, which takes n/m
+// times as long: H = AᵀA = RᵀR of A = QR, the rows √2C x_i over the unit matrix. Features of which
+// squaring loses everything below the largest keep all their digits.
+func (s *newton) factorizePoints(c float64) {
+	m := s.gram.N
+	s.stacked = blas64.General{
+		Cols:   m,
+		Stride: m,
+		Data:   s.stacked.Data[:0],
+	}
+	scale := math.Sqrt(2 * c)
+	for i, active := range s.in {
+		if !active {
+			continue
+		}
+		for _, x := range s.row(i) {
+			s.stacked.Data = append(s.stacked.Data, scale*x)
+		}
+	}
+	identity := len(s.stacked.Data)
+	s.stacked.Data = append(s.stacked.Data, make([]float64, m*m)...)
+	for j := range m {
+		s.stacked.Data[identity+j*m+j] = 1
+	}
+	s.stacked.Rows = len(s.stacked.Data) / m
+	work := make([]float64, m*64)
+	lapack64.Geqrf(s.stacked, make([]float64, m), work, len(work))
+	s.factor = blas64.Triangular{
+		N:      m,
+		Stride: m,
+		Uplo:   blas.Upper,
+		Diag:   blas.NonUnit,
+		Data:   s.stacked.Data[:m*m],
+	}
 }
 
 // divide replaces v by H⁻¹v.

@@ -198,6 +198,20 @@ func integers(seed uint64, scale float64) Data {
 	return d
 }
 
+// aboveMinimum returns (f(w) − min f)/min f of the machine of one class.
+func aboveMinimum(t *testing.T, d Data, class int, c float64, weights []float64) float64 {
+	t.Helper()
+	p := newExactSVC(d, class, c)
+	var w []*big.Float
+	for _, v := range weights {
+		w = append(w, exact(v))
+	}
+	f, _, _ := p.objective(w)
+	least := p.minimum(t, w)
+	excess, _ := exact(0).Quo(f.Sub(f, least), least).Float64()
+	return excess
+}
+
 func TestLinearSVCReachesTheMinimum(t *testing.T) {
 	checkAt := func(t *testing.T, d Data, c float64) {
 		t.Helper()
@@ -207,15 +221,7 @@ func TestLinearSVCReachesTheMinimum(t *testing.T) {
 			return
 		}
 		for q, class := range m.positive {
-			p := newExactSVC(d, class, c)
-			var w []*big.Float
-			for _, v := range m.weights[q] {
-				w = append(w, exact(v))
-			}
-			f, _, _ := p.objective(w)
-			least := p.minimum(t, w)
-			excess, _ := exact(0).Quo(f.Sub(f, least), least).Float64()
-			if !(excess <= 1e-6) {
+			if excess := aboveMinimum(t, d, class, c, m.weights[q]); !(excess <= 1e-6) {
 				t.Errorf("C=%g: after %d steps f is %g of the minimum above it", c, m.steps, excess)
 			}
 		}
@@ -283,6 +289,42 @@ func TestLinearSVCRefusesWhatItCannotReach(t *testing.T) {
 	}
 }
 
+// beginBinary returns the machine of class 1 against class 0, before any solution.
+func beginBinary(d Data) *newton {
+	s := &newton{data: d}
+	s.load(0, upTo(len(d.Y)))
+	sign := make([]float64, len(d.Y))
+	for i, y := range d.Y {
+		sign[i] = float64(2*y - 1)
+	}
+	s.begin(sign)
+	return s
+}
+
+// TestLinearSVCOrthogonal: from one C to the next, features of eight digits that agree to ten use up
+// the conjugate gradients of the Cholesky factor. The factor of the points themselves reaches the minimum.
+func TestLinearSVCOrthogonal(t *testing.T) {
+	for seed := range uint64(3) {
+		d := collinear(20+seed, 1e8, 1e-10, 5*float64(seed))
+		s := beginBinary(d)
+		for _, c := range []float64{1e-3, 1e-2, 1e-1, 1, 10, 100, 1000} {
+			if err := s.solve(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+			if excess := aboveMinimum(t, d, 1, c, s.w); !(excess <= 1e-6) {
+				t.Errorf("C=%g: f is %g of the minimum above it", c, excess)
+			}
+		}
+		if !s.orthogonal {
+			t.Error("the Cholesky factor did, so this test needs harder features")
+		}
+		s.load(0, upTo(len(d.Y)))
+		if s.orthogonal {
+			t.Error("the next training part inherits the factor, so its result depends on the order of parts")
+		}
+	}
+}
+
 // TestLinearSVCIsBounded: on few graphs with many features of any size there is a minimum or an
 // error after a bounded number of steps, where there used to be one after a minute.
 func TestLinearSVCIsBounded(t *testing.T) {
@@ -295,13 +337,7 @@ func TestLinearSVCIsBounded(t *testing.T) {
 				*v = float64(float32(max(0, a*float64(k%7-3)+b*float64(k%5-2)+1e-3*scale**v)))
 			}
 		}
-		s := &newton{data: d}
-		s.load(0, upTo(len(d.Y)))
-		sign := make([]float64, len(d.Y))
-		for i, y := range d.Y {
-			sign[i] = float64(2*y - 1)
-		}
-		s.begin(sign)
+		s := beginBinary(d)
 		var err error
 		for _, c := range []float64{1e-3, 1e-2, 1e-1, 1, 10, 100, 1000} {
 			if err = s.solve(t.Context(), c); err != nil {
