@@ -484,15 +484,29 @@ func (s *newton) lineSearch(c float64) float64 {
 // are, so a smaller one is rounding error.
 const leastPivot = 0.5
 
-// factorize computes the Cholesky factor of H = 1 + 2C·gram. Rounding
+// factorize computes the triangle R of H = RᵀR: the Cholesky factor of 1 + 2C·gram, or where
+// that cannot be had, the factor of the points themselves.
+func (s *newton) factorize(c float64) error {
+	if !s.orthogonal && s.factorizeGram(c) {
+		return nil
+	}
+	s.orthogonal = true
+	s.factorizePoints(c)
+	m := s.factor.N
+	for i := range m {
+		pivot := s.factor.Data[i*m+i]
+		if math.IsInf(pivot, 0) || math.IsNaN(pivot) {
+			return fmt.Errorf("eval: linear SVM with C=%g: the features are too large for floating point", c)
+		}
+	}
+	return nil
+}
+
+// factorizeGram computes the Cholesky factor of 1 + 2C·gram and reports success. Rounding
 // can cost H its positive definiteness, if features have more than seven digits.
 // Every diagonal element is then raised by a part of itself until it is back;
 // direction makes up for the difference.
-func (s *newton) factorize(c float64) error {
-	if s.orthogonal {
-		s.factorizePoints(c)
-		return nil
-	}
+func (s *newton) factorizeGram(c float64) bool {
 	m := s.gram.N
 	for jitter := 0.0; jitter < 1; jitter = max(10*jitter, 1e-15) {
 		floats.ScaleTo(s.hessian.Data, 2*c, s.gram.Data)
@@ -508,15 +522,15 @@ func (s *newton) factorize(c float64) error {
 			ok = root*root > leastPivot && !math.IsInf(root, 1)
 		}
 		if ok {
-			return nil
+			return true
 		}
 	}
-	return fmt.Errorf("eval: linear SVM with C=%g: the features are too large for floating point", c)
+	return false
 }
 
-// factorizePoints computes the same factor from the active points themselves, which takes n/m
-// times as long: H = AᵀA = RᵀR of A = QR, the rows √2C x_i over the unit matrix. Features of which
-// squaring loses everything below the largest keep all their digits.
+// factorizePoints computes R from the active points, which takes n/m times as long: H = AᵀA = RᵀR
+// of A = QR, the rows √2C x_i over the unit matrix. Features of which squaring loses everything
+// below the largest keep all their digits.
 func (s *newton) factorizePoints(c float64) {
 	m := s.gram.N
 	s.stacked = blas64.General{

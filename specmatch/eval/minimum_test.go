@@ -325,6 +325,21 @@ func TestLinearSVCOrthogonal(t *testing.T) {
 	}
 }
 
+// TestLinearSVCSquaresOverflow: features of 1e160 have no XᵀX, but a minimum.
+func TestLinearSVCSquaresOverflow(t *testing.T) {
+	d := blobs(3, 40, 6, 2, 0.5)
+	for i := range d.X {
+		d.X[i] *= 1e160
+	}
+	s := beginBinary(d)
+	if err := s.solve(t.Context(), 1000); err != nil || !s.orthogonal {
+		t.Fatalf("error %v, factor of the points %t; want none and true", err, s.orthogonal)
+	}
+	if excess := aboveMinimum(t, d, 1, 1000, s.w); !(excess <= 1e-6) {
+		t.Errorf("f is %g of the minimum above it", excess)
+	}
+}
+
 // TestLinearSVCIsBounded: on few graphs with many features of any size there is a minimum or an
 // error after a bounded number of steps, where there used to be one after a minute.
 func TestLinearSVCIsBounded(t *testing.T) {
