@@ -24,23 +24,7 @@ type sheet struct {
 	rows      []row
 	published map[string]published.Table
 	decimals  int
-	costs
-}
-
-// costs are what the hours of cells that are not measured are estimated from, besides the
-// seconds of those that are.
-type costs struct {
-	command  string             // that computes a cell
-	timed    string             // the protocol whose rows have the seconds; "" is that of the cell
-	like     map[string]scaled  // sets without any row
-	more     map[string]float64 // seconds for what those of results leave out, by set
-	measured map[cell]float64   // seconds of a seed, from a part of it
-}
-
-// scaled is a set, and how many times as much another takes.
-type scaled struct {
-	set   string
-	times float64
+	command   string // that computes a cell, where some are empty
 }
 
 // row is a method, its title, and the name of its published row.
@@ -63,13 +47,7 @@ var table1 = sheet{
 	map[string]published.Table{
 		protocol: slices.Concat(published.Table1, published.Classical).Under(protocol),
 		linear:   slices.Concat(published.Table1, published.Classical).Under(linear),
-	}, 2,
-	costs{
-		command: "go run ./experiments/unsupervised -dataset SET -data DIR -protocol linear -method METHOD -seeds 1",
-		timed:   protocol,
-		// an SVM for each of 3 classes, and of 5
-		more: map[string]float64{"COLLAB": 40, "REDDIT-MULTI-5K": 67},
-	},
+	}, 2, "",
 }
 
 // finding is the part of table1 that says what the paper's reader should know first.
@@ -77,8 +55,7 @@ var finding = sheet{
 	table1.sets,
 	named("labels", method.Untrained, "wl", method.GraphCL, method.SpecMatch),
 	table1.published,
-	2,
-	costs{},
+	2, "",
 }
 
 // since has what graph learning is compared with since the paper, and below it what the paper
@@ -93,15 +70,7 @@ var since = sheet{
 		method.Untrained, method.InfoNCE, method.SpecMatch,
 	),
 	map[string]published.Table{protocol: with(published.Since, published.Since, variant("", degrees))},
-	2,
-	costs{
-		command: "go run ./experiments/unsupervised -dataset SET -data DIR -node-features degrees " +
-			"-method METHOD -seeds 1",
-		// its nodes
-		like: map[string]scaled{"REDDIT-MULTI-5K, degrees": {"REDDIT-BINARY, degrees", 2.96}},
-		// 3 epochs took 393 s.
-		measured: map[cell]float64{{"COLLAB, degrees", "s2gae", protocol}: 2620},
-	},
+	2, "",
 }
 
 var table2 = sheet{
@@ -117,8 +86,7 @@ var table2 = sheet{
 		published.Table2[0.1], published.Table2[0.01], variant("semisupervised", "0.01"),
 	)},
 	2,
-	costs{command: "go run ./experiments/semisupervised -dataset SET -data DIR -label-rate 0.1 -method METHOD " +
-		"-seeds 1"},
+	"go run ./experiments/semisupervised -dataset SET -data DIR -label-rate 0.1 -method METHOD -seeds 1",
 }
 
 var table3 = sheet{
@@ -127,10 +95,7 @@ var table3 = sheet{
 		paper.None, "edgepred", "attrmasking", "infomax", "contextpred",
 		method.GraphCL, "joao", "joaov2", "simgrace", method.SpecMatch,
 	),
-	map[string]published.Table{"last": published.Table3}, 1,
-	costs{
-		command: "go run ./experiments/transfer -corpus zinc250k.csv.gz -corpus-size 50000 -epochs 10 " +
-			"-dataset SET -data DIR -method METHOD -seeds 3"},
+	map[string]published.Table{"last": published.Table3}, 1, "",
 }
 
 // What the preregistered analysis is of.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gonum.org/v1/gonum/floats"
@@ -74,17 +75,35 @@ func (outcomes results) distance(s sheet, protocol string) *table.Table {
 	})
 }
 
-// missing has the hours of a core that one seed of each empty cell of a table takes: what is
-// measured of the method and of other rows of its set, see [results.seconds].
+// clock has the seconds that one seed of a cell took under each of the protocols; nothing
+// where a GPU took part or other work ran at a higher priority.
+func (outcomes results) clock(s sheet, protocols ...string) *table.Table {
+	t := s.bySet(func(set string, row row) (table.Cell, bool) {
+		var figures []string
+		for _, p := range protocols {
+			if seconds := outcomes.seconds(set, row.method, p); seconds > 0 {
+				figures = append(figures, strconv.Itoa(int(math.Ceil(seconds))))
+			}
+		}
+		return table.Text(strings.Join(figures, ", ")), len(figures) > 0
+	})
+	t.Caption = "Seconds by the clock for one seed of each cell, on one or two cores"
+	if len(protocols) > 1 {
+		t.Caption += ": " + strings.Join(protocols, ", ") + ", each with the pre-training that both share"
+	}
+	return t
+}
+
+// missing has the hours of a core that one seed of each empty cell of a table takes, see
+// [results.estimate].
 func (outcomes results) missing(s sheet, protocols ...string) *table.Table {
 	t := s.bySet(func(set string, row row) (table.Cell, bool) {
-		if _, ok := outcomes.get(set, row.method, protocols[0]); ok || row.quoted ||
-			!s.measures(outcomes, row, protocols[0]) {
+		if _, ok := outcomes.get(set, row.method, protocols[0]); ok {
 			return table.Text(""), false
 		}
-		seconds := s.more[set]
+		seconds := 0.0
 		for _, p := range protocols {
-			seconds += outcomes.seconds(s, set, row.method, p)
+			seconds += outcomes.estimate(s, set, row.method, p)
 		}
 		return table.Number(seconds/3600, 2), true
 	})
@@ -92,44 +111,29 @@ func (outcomes results) missing(s sheet, protocols ...string) *table.Table {
 	return t
 }
 
-func (s sheet) measures(outcomes results, r row, protocol string) bool {
-	return slices.ContainsFunc(s.sets, func(set string) bool {
-		return outcomes[cell{set, r.method, protocol}] != nil
-	})
-}
-
-// seconds returns those of one seed, as measured; or else the median, over all other rows and
-// sets, of a/b·c with a those of the method on another set, b those of another row there, and c
-// those of that row on this set. Of a set without any row they are those of the set that it
-// is like, times what it has more nodes. NaN if nothing is measured.
-// The rows of a GPU say nothing of a core.
-func (outcomes results) seconds(s sheet, set, method, protocol string) float64 {
-	protocol = cmp.Or(s.timed, protocol)
-	if x, ok := s.measured[cell{set, method, protocol}]; ok {
-		return x
-	}
-	measured := func(set, method string) float64 {
-		if r := outcomes[cell{set, method, protocol}]; r != nil && !r.smaller && r.Backend == "cpu" {
-			return r.Seconds / float64(len(r.PerSeed))
-		}
+// seconds returns those of one seed, 0 if nobody measured them.
+func (outcomes results) seconds(set, method, protocol string) float64 {
+	r := outcomes[cell{set, method, protocol}]
+	if r == nil || r.smaller || r.Backend != "cpu" {
 		return 0
 	}
-	if x := measured(set, method); x > 0 {
-		return x
-	}
+	return r.Seconds / float64(len(r.PerSeed))
+}
+
+// estimate returns the seconds of a cell as the median, over all other rows and sets, of a/b·c
+// with a those of the method on another set, b those of another row there, and c those of that
+// row on this set. NaN if nothing is measured.
+func (outcomes results) estimate(s sheet, set, method, protocol string) float64 {
 	var guesses []float64
 	for _, neighbour := range s.rows {
 		for _, place := range s.sets {
-			ratio := measured(place, method) / measured(place, neighbour.method)
-			if x := measured(set, neighbour.method) * ratio; x > 0 && !math.IsInf(x, 0) {
+			ratio := outcomes.seconds(place, method, protocol) / outcomes.seconds(place, neighbour.method, protocol)
+			if x := outcomes.seconds(set, neighbour.method, protocol) * ratio; x > 0 && !math.IsInf(x, 0) {
 				guesses = append(guesses, x)
 			}
 		}
 	}
 	if len(guesses) == 0 {
-		if match, ok := s.like[set]; ok {
-			return match.times * outcomes.seconds(s, match.set, method, protocol)
-		}
 		return math.NaN()
 	}
 	slices.Sort(guesses)
