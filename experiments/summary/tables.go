@@ -81,8 +81,9 @@ func (outcomes results) clock(s sheet, protocols ...string) *table.Table {
 	t := s.bySet(func(set string, row row) (table.Cell, bool) {
 		var figures []string
 		for _, p := range protocols {
-			if seconds := outcomes.seconds(set, row.method, p); seconds > 0 {
-				figures = append(figures, strconv.Itoa(int(math.Ceil(seconds))))
+			seconds := math.Ceil(outcomes.seconds(set, row.method, p))
+			if seconds > 0 {
+				figures = append(figures, strconv.Itoa(int(seconds)))
 			}
 		}
 		return table.Text(strings.Join(figures, ", ")), len(figures) > 0
@@ -127,8 +128,10 @@ func (outcomes results) estimate(s sheet, set, method, protocol string) float64 
 	var guesses []float64
 	for _, neighbour := range s.rows {
 		for _, place := range s.sets {
-			ratio := outcomes.seconds(place, method, protocol) / outcomes.seconds(place, neighbour.method, protocol)
-			if x := outcomes.seconds(set, neighbour.method, protocol) * ratio; x > 0 && !math.IsInf(x, 0) {
+			measured := outcomes.seconds(place, method, protocol)
+			ratio := measured / outcomes.seconds(place, neighbour.method, protocol)
+			x := outcomes.seconds(set, neighbour.method, protocol) * ratio
+			if x > 0 && !math.IsInf(x, 0) {
 				guesses = append(guesses, x)
 			}
 		}

@@ -495,7 +495,8 @@ func (s *newton) factorize(c float64) error {
 	m := s.factor.N
 	for i := range m {
 		pivot := s.factor.Data[i*m+i]
-		if math.IsInf(pivot, 0) || math.IsNaN(pivot) {
+		finite := !math.IsInf(pivot, 0) && !math.IsNaN(pivot)
+		if !finite {
 			return fmt.Errorf("eval: linear SVM with C=%g: the features are too large for floating point", c)
 		}
 	}
@@ -544,7 +545,8 @@ func (s *newton) factorizePoints(c float64) {
 			continue
 		}
 		for _, x := range s.row(i) {
-			s.stacked.Data = append(s.stacked.Data, scale*x)
+			scaled := scale * x
+			s.stacked.Data = append(s.stacked.Data, scaled)
 		}
 	}
 	identity := len(s.stacked.Data)
@@ -553,8 +555,9 @@ func (s *newton) factorizePoints(c float64) {
 		s.stacked.Data[identity+j*m+j] = 1
 	}
 	s.stacked.Rows = len(s.stacked.Data) / m
-	work := make([]float64, m*64)
-	lapack64.Geqrf(s.stacked, make([]float64, m), work, len(work))
+	scales := make([]float64, m)
+	work := make([]float64, 64*m)
+	lapack64.Geqrf(s.stacked, scales, work, len(work))
 	s.factor = blas64.Triangular{
 		N:      m,
 		Stride: m,
