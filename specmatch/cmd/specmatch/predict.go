@@ -105,16 +105,13 @@ func (x *prediction) check() error {
 		}
 		written = append(written, output.path)
 	}
-	if outputs, err := apply.Outputs(x.Out); err == nil {
+	if outputs, err := apply.Outputs(x.Out, x.Shard); err == nil {
 		written = append(written, outputs...)
 	}
 	return checkOutputs(written, append(filesOfModels(x.Models...), x.In)...)
 }
 
 func (x *prediction) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
-	if x.Join {
-		return x.output.collect(ctx, stdout)
-	}
 	x.Models, err = modelFiles(x.Models...)
 	if err != nil {
 		return err
