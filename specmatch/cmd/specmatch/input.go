@@ -113,7 +113,11 @@ func (file *input) checkFile() error {
 		return nil
 	}
 	folder, name := filepath.Split(file.In)
-	if _, err := os.Stat(file.In); !errors.Is(err, fs.ErrNotExist) {
+	info, err := os.Stat(file.In)
+	if err == nil && info.IsDir() {
+		return file.checkTables()
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
 		return nil // other errors are those of opening it
 	}
 	if isOfRun {
@@ -129,6 +133,23 @@ func (file *input) checkFile() error {
 		return fmt.Errorf("-in %s: there is no such file; did you mean %s?", file.In, filepath.Join(folder, nearest))
 	}
 	return fmt.Errorf("-in %s: there is no such file", file.In)
+}
+
+// checkTables returns an error if the input, a folder, has no tables.
+func (file *input) checkTables() error {
+	patterns, err := tables(file.In)
+	if err != nil {
+		return err
+	}
+	for _, pattern := range patterns {
+		// the pattern is well formed
+		paths, _ := filepath.Glob(filepath.Join(files.Pattern(file.In), filepath.FromSlash(pattern)))
+		if len(paths) > 0 {
+			return nil
+		}
+	}
+	return cli.Usagef("-in %s: the folder has no tables of TUDataset (NAME_A.txt, with its name) or of the Open Graph "+
+		"Benchmark (raw/*.csv.gz); name a file of molecules or graphs", file.In)
 }
 
 // isParquet reports whether -format or the file name says Parquet.

@@ -67,7 +67,7 @@ func (o *output) Register(f *cli.FlagSet) {
 	f.Check(o.checkPlaces)
 }
 
-// check returns an error if flags contradict each other, or if an output is also an input.
+// check returns an error if flags contradict each other, if there is no input, or if an output is also an input.
 func (o *output) check() error {
 	ending := strings.ToLower(filepath.Ext(o.Out))
 	switch {
@@ -92,18 +92,18 @@ func (o *output) check() error {
 	if err != nil {
 		return cli.Usagef("-out %s: want a name that ends in .npy, .csv or .parquet, or -", o.Out)
 	}
-	return checkOutputs(outputs, append(filesOfModels(o.models()...), o.input.In)...)
+	if err := o.input.checkFile(); err != nil {
+		return err
+	}
+	return checkOutputs("out", outputs, append(filesOfModels(o.models()...), o.input.In)...)
 }
 
-// checkPlaces returns an error if there is no folder for the output, or no input.
+// checkPlaces returns an error if there is no folder for the output.
 func (o *output) checkPlaces() error {
 	if o.Out == stdio {
 		return nil
 	}
-	if err := checkFolder("out", o.Out); err != nil {
-		return err
-	}
-	return o.input.checkFile()
+	return checkFolder("out", o.Out)
 }
 
 // checkFolder returns an error if there is no folder for the output of a flag.
@@ -116,10 +116,10 @@ func checkFolder(flag, path string) error {
 	return nil
 }
 
-// checkOutputs returns a usage error if an output is also an input, or cannot be replaced.
-func checkOutputs(written []string, read ...string) error {
+// checkOutputs returns a usage error of the flag if an output is also an input, or cannot be replaced.
+func checkOutputs(flag string, written []string, read ...string) error {
 	if err := files.Apart(written, read); err != nil {
-		return cli.Usagef("-out: %w", err)
+		return cli.Usagef("-%s: %w", flag, err)
 	}
 	return nil
 }
@@ -138,7 +138,7 @@ func checkRunOutputs(dir string, written []string, read ...string) error {
 		info, err := os.Stat(name)
 		return err == nil && info.IsDir()
 	})
-	return checkOutputs(paths, read...)
+	return checkOutputs("out", paths, read...)
 }
 
 // runFiles lists the files of every run directory.
