@@ -199,7 +199,8 @@ func checkShards(states []*state, key jobKey) error {
 			len(foreign), n, strings.Join(foreign, ", "), strings.Join(slices.Compact(differences), " and in "), n)
 	}
 	if missing != nil {
-		return fmt.Errorf("%d of %d shards are missing or not finished: %s", len(missing), n, strings.Join(missing, ", "))
+		return fmt.Errorf("%d of %d shards are missing or not finished: %s",
+			len(missing), n, strings.Join(missing, ", "))
 	}
 	for i, s := range states {
 		if names := differencesOf(s.Key, states[0].Key); names != nil {

@@ -77,7 +77,8 @@ func takeUpRun(f *cli.FlagSet, dir string, given map[string]bool, merged string)
 	}
 	switch err := f.Compare(run.Flags); {
 	case err != nil && merged != "":
-		return false, cli.Usagef("the runs in %s and %s differ, and cannot be joined: of %[2]s, %[3]w", merged, dir, err)
+		return false, cli.Usagef("the runs in %s and %s differ, and cannot be joined: of %[2]s, %[3]w",
+			merged, dir, err)
 	case err != nil:
 		return false, cli.Usagef("the run in %s cannot be resumed: %w; drop the flag, or give a new -out", dir, err)
 	}

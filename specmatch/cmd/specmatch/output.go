@@ -67,7 +67,7 @@ func (o *output) Register(f *cli.FlagSet) {
 	f.Check(o.checkPlaces)
 }
 
-// check returns an error if flags contradict each other, if there is no input, or if an output is also an input.
+// check returns an error if flags contradict each other.
 func (o *output) check() error {
 	ending := strings.ToLower(filepath.Ext(o.Out))
 	switch {
@@ -88,22 +88,26 @@ func (o *output) check() error {
 	case o.Format != formatCSV:
 		return cli.Usagef("-out-format %s is for -out -; the name of a file sets its format", o.Format)
 	}
+	return nil
+}
+
+// checkPlaces returns an error if there is no folder for the output, if there is no input, or if an output is also an
+// input.
+func (o *output) checkPlaces() error {
+	if o.Out == stdio {
+		return nil
+	}
 	outputs, err := apply.Outputs(o.Out, o.Shard)
 	if err != nil {
 		return cli.Usagef("-out %s: want a name that ends in .npy, .csv or .parquet, or -", o.Out)
+	}
+	if err := checkFolder("out", o.Out); err != nil {
+		return err
 	}
 	if err := o.input.checkFile(); err != nil {
 		return err
 	}
 	return checkOutputs("out", outputs, append(filesOfModels(o.models()...), o.input.In)...)
-}
-
-// checkPlaces returns an error if there is no folder for the output.
-func (o *output) checkPlaces() error {
-	if o.Out == stdio {
-		return nil
-	}
-	return checkFolder("out", o.Out)
 }
 
 // checkFolder returns an error if there is no folder for the output of a flag.

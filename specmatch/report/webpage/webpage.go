@@ -46,8 +46,8 @@ func Source(ctx context.Context) (string, error) {
 	case errors.Is(err, exec.ErrNotFound):
 		return "", errors.New("the page is compiled by the go command, which is not in the PATH: install Go")
 	case err != nil: // what the go command says would not help
-		return "", fmt.Errorf("the page is compiled from the source of %s: change to a folder of a clone of it, and repeat "+
-			"the command there", module)
+		return "", fmt.Errorf("the page is compiled from the source of %s: change to a folder of a clone of it, "+
+			"and repeat the command there", module)
 	}
 	return folder, nil
 }
