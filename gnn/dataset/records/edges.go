@@ -155,6 +155,14 @@ func (l *edgeTable) assignColumns(r *reader) error {
 			r.reading.Unused = append(r.reading.Unused, name)
 		}
 	}
+	for _, i := range append([]int{l.graph, l.source, l.target, l.label, l.edgeLabel, l.weight}, l.attributes...) {
+		if i < 0 {
+			continue
+		}
+		if _, err := l.Column(l.Header[i]); err != nil {
+			return err
+		}
+	}
 	r.reading.ID = "graph"
 	r.reading.named = len(l.attributes) > 0
 	if l.label >= 0 {

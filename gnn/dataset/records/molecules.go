@@ -190,7 +190,7 @@ func (r *reader) smilesColumn(rows *textfile.Rows) (int, error) {
 	for i, h := range rows.Header {
 		switch h := strings.ToLower(strings.TrimSpace(h)); {
 		case h == "smiles":
-			return i, nil
+			return rows.Column(rows.Header[i])
 		case strings.Contains(h, "smiles"):
 			similar = append(similar, i)
 			names = append(names, rows.Header[i])

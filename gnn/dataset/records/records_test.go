@@ -394,7 +394,7 @@ func TestReadErrors(t *testing.T) {
 		"several SMILES":   {"b2.csv", "smiles_a,smiles_b\nC,C\n", "several whose names contain it", Options{}},
 		"semicolons":       {"b3.csv", "smiles;y\nC;1\n", `no column "z"`, Options{Fields: []string{"z"}}},
 		"no such target":   {"c.csv", "smiles\nC\n", `"smiles": no column "y"`, Options{Fields: []string{"y"}}},
-		"twice the column": {"d.csv", "smiles,y,y\nC,1,1\n", `two columns named "y"`, Options{}},
+		"twice the column": {"d.csv", "smiles,y,y\nC,1,1\n", `two columns named "y", the columns 2 and 3: rename one of them`, Options{Fields: []string{"y"}}},
 		"a list's target":  {"e.smi", "C\n", `has no columns, such as "y"; want a .csv`, Options{Fields: []string{"y"}}},
 		"not packed":       {"f.csv.gz", "smiles\n", "f.csv.gz: unexpected EOF", Options{}},
 		"a wrong format":   {"g.csv", "smiles\nC\n", `"doc" is not a format`, Options{Format: "doc"}},
