@@ -150,6 +150,9 @@ func (l *edgeTable) assignColumns(r *reader) error {
 			r.reading.EdgeWeights = name
 		default:
 			if err := r.o.refused(name, "label", "edge_label", "edge_weight"); err != nil {
+				if _, doubled := l.Column(name); doubled != nil {
+					return doubled
+				}
 				return l.BadHeader("", err.Error())
 			}
 			r.reading.Unused = append(r.reading.Unused, name)

@@ -51,7 +51,7 @@ func TestQuotes(t *testing.T) {
 		"a,b\n2\"-hydroxy,C\n\"3',4\"\"-diol\",CC\n": {"a|b", `2"-hydroxy|C`, `3',4"-diol|CC`},
 		"a,b\na \"b\",5\"\n\"x\", \"y\"\n":           {"a|b", `a "b"|5"`, `x| "y"`},
 		"a,5\" tube\n1,2\n":                          {`a|5" tube`, "1|2"},
-		"a;5\" tube;c, d\n1;2;3\n":                  {`a|5" tube|c, d`, "1|2|3"},
+		"a;5\" tube;c, d\n1;2;3\n":                   {`a|5" tube|c, d`, "1|2|3"},
 		"a,b\n\"5\" tube,1\n2,3\n":                   {"a|b", "2: " + isBehind, "2|3"},
 		"a,b\n\"5 inch,1\n2,3\n":                     {"a|b", "2: " + isOpen, "2|3"},
 		"a,b\n\"5 inch,1\n2,3\n4\"x,5\n6\",7\n":      {"a|b", "2: " + isOpen, "2|3", "4: " + isTail, `6"|7`},
