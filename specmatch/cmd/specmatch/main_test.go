@@ -189,7 +189,7 @@ func TestEmbed(t *testing.T) {
 	if all, err := filepath.Glob("*.partial"); err != nil || all != nil {
 		t.Errorf("%v, %v", all, err)
 	}
-	if _, _, err := invoke(t.Context(), "embed -strict -in bad.csv -out s.csv -model "+model); err == nil || !strings.Contains(err.Error(), `bad.csv:4: "C(": column 3`) {
+	if _, _, err := invoke(t.Context(), "embed -strict -in bad.csv -out s.csv -model "+model); err == nil || !strings.Contains(err.Error(), `bad.csv:4: "C(": character 3 of the SMILES`) {
 		t.Errorf("strict: %v", err)
 	}
 	// Standard input and output.

@@ -23,7 +23,7 @@ type quotedRow struct {
 }
 
 var errBehind = errors.New(
-	`text stands behind the quote that closes a field: a quote within such a field is written twice, as in "2""-hydroxy"`)
+	`text stands behind the quote that closes a field: a quote within such a field is written twice, as in "2""-x"`)
 
 // add adds the next line. After an error or a line at whose end no quote is open, there is no other.
 func (q *quotedRow) add(text string) error {

@@ -426,6 +426,11 @@ func (c *Rows) Next() error {
 		}
 		return c.counted()
 	}
+	return c.nextQuoted(text)
+}
+
+// nextQuoted reads a row with quotes, whose first line is known.
+func (c *Rows) nextQuoted(text string) error {
 	row := quotedRow{comma: string(c.comma)}
 	bad := row.add(text)
 	if c.start == c.lines.tail && (row.hasBare || row.isOpen) {
@@ -462,6 +467,7 @@ func (c *Rows) Next() error {
 	if bad != nil {
 		c.lines.tail = c.start + len(lines) - 1
 	}
+	// The rejected row says why.
 	const after = "; the lines after this one are read as rows of their own"
 	var count *dataset.SyntaxError
 	if errors.As(bad, &count) { // every quote is closed
