@@ -281,7 +281,7 @@ func TestLosses(t *testing.T) {
 		}
 	}
 	classes := read(t, "id,smiles,y\na,CCO,yes\nb,OCC,no\nc,CCN,yes\nd,CCC,no\n", "")
-	want := []check.Finding{{"lost labels", `y: 1 molecules have no label, as several classes are the most frequent ones: ` +
+	want := []check.Finding{{"lost labels", `y: 1 molecules have no label, as several classes are the most frequent: ` +
 		`correct them, or take -merge drop: ["yes" "no"] (lines 2, 3)`}}
 	if found := classes.Losses(check.Mean); !slices.Equal(found, want) {
 		t.Errorf("%v, want %v", found, want)

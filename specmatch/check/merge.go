@@ -25,7 +25,7 @@ const (
 	bothSides     loss = "have no label, as no single one is a bound on both sides: leave one of the bounds empty"
 	unread        loss = "have labels that are no numbers, which do not count: write the number alone"
 	unreadAll     loss = "have no label, as theirs are no numbers: write the number alone"
-	tie           loss = "have no label, as several classes are the most frequent ones: correct them, or take -merge drop"
+	tie           loss = "have no label, as several classes are the most frequent: correct them, or take -merge drop"
 )
 
 // lossesShown bounds the molecules that a message about losses names.
