@@ -87,6 +87,7 @@ type Examples struct {
 	decided  map[int]bool // tasks whose scale [Examples.ChooseScales] decided
 	clusters []int        // each record's cluster, if they are split by it
 	merged   int          // records that others stand for, or that were dropped
+	lost     []check.Loss // labels that merging lost
 	copies   [][]int      // records of equal molecules or graphs, each group with two members or more
 	copiesOf []int        // each record's position in copies; -1 if it has no copy
 }
