@@ -39,7 +39,7 @@ func (r *reader) openSDF() (next func() (*Record, error), err error) {
 		return nil, err
 	}
 	lines := r.text.Lines()
-	names := map[string]bool{title: true} // of properties, before the end of the file
+	names := propertyNames{title: true}
 	return func() (*Record, error) {
 		var text strings.Builder
 		var bad *dataset.SyntaxError
@@ -80,9 +80,7 @@ func (r *reader) openSDF() (next func() (*Record, error), err error) {
 				text.WriteString(line)
 				text.WriteByte('\n')
 			}
-			if name, ok := PropertyName(line); ok && len(names) < mostProperties {
-				names[name] = true
-			}
+			names.see(line)
 			blank = blank && syntax == nil && strings.TrimSpace(line) == ""
 		}
 	}, nil
@@ -91,8 +89,19 @@ func (r *reader) openSDF() (next func() (*Record, error), err error) {
 // mostProperties is how many different names of properties are looked at.
 const mostProperties = 10000
 
+// propertyNames are the names of the properties of an SD file, up to mostProperties.
+type propertyNames map[string]bool
+
+// see takes the name of the property that begins with a line, if one does.
+func (names propertyNames) see(line string) {
+	name, ok := PropertyName(line)
+	if ok && len(names) < mostProperties {
+		names[name] = true
+	}
+}
+
 // checkProperties returns an error if there are records, and a field that none of them has among these names.
-func (r *reader) checkProperties(names map[string]bool) error {
+func (r *reader) checkProperties(names propertyNames) error {
 	if r.o.Sparse || r.number == r.o.First || len(names) >= mostProperties {
 		return nil
 	}

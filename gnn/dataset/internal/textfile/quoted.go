@@ -50,11 +50,11 @@ func (q *quotedRow) add(text string) error {
 		if q.isOpen {
 			break
 		}
-		behind, isMore := strings.CutPrefix(text, q.comma)
+		remainder, isMore := strings.CutPrefix(text, q.comma)
 		if text != "" && !isMore {
 			return errBehind
 		}
-		text = behind
+		text = remainder
 		isLast = !isMore
 	}
 	q.lines++
@@ -63,7 +63,7 @@ func (q *quotedRow) add(text string) error {
 
 // close adds to the open field what a line has of it, closes the field if its end is there, and returns the text
 // behind it.
-func (q *quotedRow) close(text string) (behind string) {
+func (q *quotedRow) close(text string) (remainder string) {
 	for {
 		content, tail, isClosed := strings.Cut(text, `"`)
 		q.field.WriteString(content)

@@ -330,7 +330,7 @@ func namedSeparator(text string) (separator rune, ok bool) {
 
 // separator returns what separates the columns of a header.
 func (c *Rows) separator(header string) (rune, error) {
-	const known = ",;\t"
+	const separators = ",;\t"
 	counts := map[rune]int{}
 	isQuoted := false
 	previous := ','
@@ -338,7 +338,7 @@ func (c *Rows) separator(header string) (rune, error) {
 		switch {
 		case isQuoted:
 			isQuoted = r != '"'
-		case r == '"' && strings.ContainsRune(known, previous):
+		case r == '"' && strings.ContainsRune(separators, previous):
 			isQuoted = true
 		default:
 			counts[r]++
@@ -346,7 +346,7 @@ func (c *Rows) separator(header string) (rune, error) {
 		previous = r
 	}
 	best := ','
-	for _, r := range known {
+	for _, r := range separators {
 		if counts[r] > counts[best] {
 			best = r
 		}
@@ -468,13 +468,13 @@ func (c *Rows) nextQuoted(text string) error {
 		c.lines.tail = c.start + len(lines) - 1
 	}
 	// The rejected row says why.
-	const after = "; the lines after this one are read as rows of their own"
+	const consequence = "; the lines after this one are read as rows of their own"
 	var count *dataset.SyntaxError
 	if errors.As(bad, &count) { // every quote is closed
-		return c.badRow(text, count.Reason+after)
+		return c.badRow(text, count.Reason+consequence)
 	}
 	return c.badRow(text, `a quote that opens here is not closed: a field that is to begin with this character is `+
-		`written as """…"`+after)
+		`written as """…"`+consequence)
 }
 
 // badRow returns an error about the row that begins with the text.
