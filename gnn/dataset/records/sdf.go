@@ -107,9 +107,9 @@ func (r *reader) checkProperties(names propertyNames) error {
 	}
 	for _, field := range r.o.Fields {
 		if !names[field] {
-			known := slices.Sorted(maps.Keys(names))
+			candidates := slices.Sorted(maps.Keys(names))
 			return fmt.Errorf("dataset: %s: no record has a value of %s%s",
-				r.file, field, suggest.DidYouMean(field, known))
+				r.file, field, suggest.DidYouMean(field, candidates))
 		}
 	}
 	return nil
