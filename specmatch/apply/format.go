@@ -96,7 +96,7 @@ func (csvFormat) end(string, []*os.File, int, []string) (bool, error) {
 	return false, nil
 }
 
-// csvLines encodes rows as CSV, with [files.Printable] text.
+// csvLines encodes rows as CSV, with text by [files.PrintableLines].
 func csvLines(rows ...[]string) []byte {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b) // a bytes.Buffer returns no error
@@ -110,7 +110,7 @@ func csvLines(rows ...[]string) []byte {
 		}
 		line = line[:0] // a copy, since several jobs may have the row
 		for _, field := range row {
-			line = append(line, files.Printable(field))
+			line = append(line, files.PrintableLines(field))
 		}
 		w.Write(line)
 	}

@@ -160,7 +160,7 @@ func TestParts(t *testing.T) {
 func TestUnreadable(t *testing.T) {
 	o := check.Options{Records: records.Options{Input: strings.NewReader("smiles\nC1CC\n")}}
 	_, err := check.Read(t.Context(), "m.csv", o)
-	if err == nil || !strings.HasPrefix(err.Error(), "m.csv: no record can be used, such as line 2: column 2") {
+	if err == nil || !strings.HasPrefix(err.Error(), "m.csv: no record can be used, such as line 2: character 2 of the SMILES: ") {
 		t.Error(err)
 	}
 }

@@ -294,7 +294,7 @@ func TestBlankInSMILES(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.csv")
 	write(t, path, "smiles\n\"CC(=O) Oc1ccccc1\"\n\"C\nCC\"\n CC \nC[C@H](O)N |&1:1|\n")
 	got, err := readAll(t, path, Options{})
-	want := []string{`1 2 1 [] :2: "CC(=O) Oc1ccccc1": column 7: a blank in a SMILES`, `2 3 2 [] :3: "C\nCC": column 2: a blank`, "3 5 3 [] 2×360 1", "4 6 4 [] 4×360 3"}
+	want := []string{`1 2 1 [] :2: "CC(=O) Oc1ccccc1": character 7 of the SMILES: a blank in a SMILES`, `2 3 2 [] :3: "C\nCC": character 2 of the SMILES: a blank`, "3 5 3 [] 2×360 1", "4 6 4 [] 4×360 3"}
 	if err != nil || len(got) != len(want) {
 		t.Fatalf("%q, %v", got, err)
 	}

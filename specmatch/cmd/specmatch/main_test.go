@@ -159,7 +159,7 @@ func TestEmbed(t *testing.T) {
 	bad[5] = "short,CC"
 	write(t, "bad.csv", strings.Join(bad, "\n"))
 	must(t, "embed -in bad.csv -id name -out b.npy -model "+model)
-	want := "line,id,value,reason\n4,odd,C(,column 3: the string ends where an atom is expected\n6,5,,wrong number of fields: 2 where the header has 8\n"
+	want := "line,id,value,reason\n4,odd,C(,character 3 of the SMILES: the string ends where an atom is expected\n6,5,,wrong number of fields: 2 where the header has 8\n"
 	if got := read(t, "b.npy.rejected.csv"); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
@@ -189,7 +189,7 @@ func TestEmbed(t *testing.T) {
 	if all, err := filepath.Glob("*.partial"); err != nil || all != nil {
 		t.Errorf("%v, %v", all, err)
 	}
-	if _, _, err := invoke(t.Context(), "embed -strict -in bad.csv -out s.csv -model "+model); err == nil || !strings.Contains(err.Error(), `bad.csv:4: "C(": column 3`) {
+	if _, _, err := invoke(t.Context(), "embed -strict -in bad.csv -out s.csv -model "+model); err == nil || !strings.Contains(err.Error(), `bad.csv:4: "C(": character 3 of the SMILES`) {
 		t.Errorf("strict: %v", err)
 	}
 	// Standard input and output.
