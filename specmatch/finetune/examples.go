@@ -72,6 +72,9 @@ var (
 	)
 	ErrScale   = errors.New("only numbers have a scale, and the targets are classes or binary")
 	ErrSeveral = errors.New("only one target can have classes; several are binary tasks or numbers")
+	// ErrSelfLoops is of an encoder whose card says SelfLoops.
+	ErrSelfLoops = errors.New("the encoder was trained on graphs with the self-loops of GraphCL's code, which " +
+		"a fit does not add")
 )
 
 // Examples are the records of a file, with their targets as numbers.
@@ -305,11 +308,14 @@ func (x *Examples) eachTarget(visit func(r *records.Record, target, text string)
 }
 
 // NewModel returns a model for [New] to fit. Its weights are random, by the seed; those of the
-// encoder are copied from source, if it is not nil, which may have another dropout and readout. An
-// encoder of molecules needs records that were read with a.Atoms as records.Options.Atoms.
+// encoder are copied from source, if it is not nil, which may have another dropout and readout, but no
+// self-loops ([ErrSelfLoops]). An encoder of molecules needs records that were read with a.Atoms as records.Options.Atoms.
 func (x *Examples) NewModel(
 	be backend.Backend, a gnn.Architecture, source *model.Trained, seed uint64,
 ) (*model.Trained, error) {
+	if source != nil && source.Card.SelfLoops {
+		return nil, fmt.Errorf("finetune: %w", ErrSelfLoops)
+	}
 	rng := random.Stream(seed, purposeHead, 0, 0)
 	e, err := a.New(be, rng)
 	if err != nil {

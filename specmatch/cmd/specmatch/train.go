@@ -91,9 +91,13 @@ func methodNames() []string {
 func setupTrain(f *cli.FlagSet) cli.Action {
 	x := &trainCommand{
 		run: training.Run{
-			Method:   method.SpecMatch,
-			Recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01},
-			Settings: training.Settings{OwnRecipes: true},
+			Method: method.SpecMatch,
+			Recipe: cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01},
+			Settings: training.Settings{
+				// The experiments compare with GraphCL's code; users want vectors that no numbering of nodes changes.
+				Options:    method.Options{method.GraphCLCode.Name(): false},
+				OwnRecipes: true,
+			},
 		},
 		encoder: encoder{Hidden: 32, Layers: 3, Atoms: feature.Hu.Name},
 		Readout: readoutAuto,

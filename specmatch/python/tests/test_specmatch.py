@@ -676,8 +676,8 @@ def test_torch(tmp_path):
     edges = torch.tensor([(a, b) for n, (e, _) in zip(first, GRAPHS) for i, j in e for a, b in ((n + i, n + j), (n + j, n + i))]).T
     x = torch.eye(3)[torch.tensor([v for _, labels in GRAPHS for v in labels])]
     file, again = str(tmp_path / "e.safetensors"), str(tmp_path / "again.safetensors")
-    for method in ("graphcl", "infonce"):
-        Embedder(method=method, epochs=1, **TINY).fit(GRAPHS).save(file)
+    for method, code in (("graphcl", True), ("infonce", None)):
+        Embedder(method=method, graphcl_code=code, epochs=1, **TINY).fit(GRAPHS).save(file)
         module = specmatch.to_torch(file)
         near(module(x, edges, batch), Embedder(file).transform(GRAPHS))
     card, draw = specmatch.read_card(file), torch.Generator().manual_seed(1)
