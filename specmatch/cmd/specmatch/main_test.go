@@ -1209,7 +1209,7 @@ func TestGraphCLCode(t *testing.T) {
 		return strings.Repeat(`{"nodes":4,"edges":`+edges+`,"labels":[1,1,1,1],"y":0.5}`+"\n", 30)
 	}
 	write(t, "a.jsonl", lines("[[0,1],[1,2]]"))
-	write(t, "b.jsonl", lines("[[1,2],[2,3]]")) // the node without an edge comes first
+	write(t, "b.jsonl", lines("[[1,2],[2,3]]"))  // the node without an edge comes first
 	distance := func(dir string) (sum float64) { // of how far the vectors of the two files are from each other
 		must(t, "embed -in a.jsonl -out a.csv -model "+filepath.Join(dir, modelFile))
 		must(t, "embed -in b.jsonl -out b.csv -model "+filepath.Join(dir, modelFile))
@@ -1232,7 +1232,7 @@ func TestGraphCLCode(t *testing.T) {
 	if about := must(t, "inspect -model "+model); !strings.Contains(about, "with self-loops") {
 		t.Error(about)
 	}
-	_, _, err := invoke(t.Context(), "finetune -in a.jsonl -target y -out refused -seeds 1 -model " + model)
+	_, _, err := invoke(t.Context(), "finetune -in a.jsonl -target y -out refused -seeds 1 -model "+model)
 	if err == nil || !strings.Contains(err.Error(), "self-loops of GraphCL's code") || !strings.Contains(err.Error(), "-graphcl-code=false") {
 		t.Errorf("finetune of an encoder with self-loops: %v", err)
 	}
