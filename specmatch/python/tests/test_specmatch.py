@@ -233,6 +233,11 @@ def test_graphs(tmp_path):
         e.transform(SMILES)
     with pytest.raises(ValueError, match="features of shape"):
         e.transform([([[0, 1]], [0.5, 1.5])])
+    gap = nx.Graph()
+    gap.add_nodes_from([("a", {"attributes": [0.5, 1.0]}), ("b", {"attributes": [float("nan"), 1.0]})])
+    with pytest.raises(SpecmatchError, match="record 0: .*attribute 0 of node 1 is null"):
+        e.transform([gap])
+    assert records.line({"a": [1.5, float("inf")], "b": "NaN"}) == '{"a": [1.5, null], "b": "NaN"}'
 
     assert records.graph(0, ([], 3)) == {"edges": [], "nodes": 3}
     # Where no record says what records are, the model does.
