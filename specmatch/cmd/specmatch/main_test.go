@@ -1096,7 +1096,7 @@ func TestEnsemble(t *testing.T) {
 func checkEnsembleFile(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"all.zip", "run/all.zip", "run/all.zip"} {
-		want := name + ": 3 models of length, share\nnext: specmatch predict -in NEW.csv -model " + name
+		want := name + ": 3 models of length, share\nnext: specmatch predict -in FILE -model " + name
 		if out := must(t, "convert run "+name); !strings.HasPrefix(out, want) {
 			t.Errorf("convert prints %q", out)
 		}
@@ -1223,6 +1223,10 @@ func TestGraphCLCode(t *testing.T) {
 		t.Errorf("vectors depend on the numbers of nodes: %v", d)
 	}
 	must(t, "finetune -in a.jsonl -target y -seeds 1 -epochs 1 -out tuned -model "+filepath.Join("intended", modelFile))
+	_, _, err := invoke(t.Context(), "predict -in a.jsonl -model tuned -explain e.jsonl -explain-by fragments -out p.csv")
+	if err == nil || !strings.Contains(err.Error(), "-explain-by fragments is for molecules, and tuned") {
+		t.Errorf("fragments of graphs: %v", err)
+	}
 	must(t, "train -in a.jsonl -method graphcl -graphcl-code -epochs 1 -out code"+tiny)
 	must(t, "train -out code") // and not "cannot be resumed"
 	model := filepath.Join("code", modelFile)
@@ -1232,7 +1236,7 @@ func TestGraphCLCode(t *testing.T) {
 	if about := must(t, "inspect -model "+model); !strings.Contains(about, "with self-loops") {
 		t.Error(about)
 	}
-	_, _, err := invoke(t.Context(), "finetune -in a.jsonl -target y -out refused -seeds 1 -model "+model)
+	_, _, err = invoke(t.Context(), "finetune -in a.jsonl -target y -out refused -seeds 1 -model "+model)
 	if err == nil || !strings.Contains(err.Error(), "self-loops of GraphCL's code") || !strings.Contains(err.Error(), "-graphcl-code=false") {
 		t.Errorf("finetune of an encoder with self-loops: %v", err)
 	}

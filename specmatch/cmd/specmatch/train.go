@@ -315,8 +315,8 @@ func (x *trainCommand) train(ctx context.Context, stdout, stderr io.Writer) erro
 	return plan.Run(ctx, stdout, stderr, func() error {
 		model := dir.Join(modelFile)
 		_, err := fmt.Fprintf(stdout, "%s: %s trained on %d %s by %s\n"+
-			"next: specmatch embed -in FILE -model %[1]s -out vectors.npy, or finetune -model %[1]s\n",
-			model, r.Encoder.Kind, len(t.Records), t.Content, r.Method)
+			"next: specmatch embed -in FILE -model %[6]s -out vectors.npy, or finetune -model %[6]s\n",
+			model, r.Encoder.Kind, len(t.Records), t.Content, r.Method, cli.ShellQuote(model))
 		return err
 	})
 }
