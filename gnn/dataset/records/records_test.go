@@ -132,11 +132,26 @@ func TestRead(t *testing.T) {
 {"edges":[],"labels":null,"attributes":[[1]]}
 {"edges":[],"nodes":-1,"labels":[1]}
 `, Options{}, []string{
-			`1 1 1 [] :1: "attributes": want`, `2 2 2 [] :2: "labels": want`, `3 3 3 [] :3: "edges": want`, `4 4 4 [] :4: nothing says`,
+			`1 1 1 [] :1: "attributes": attribute 0 of node 0 is null, which is no finite number: fill missing values`, `2 2 2 [] :2: "labels": want`, `3 3 3 [] :3: "edges": want`, `4 4 4 [] :4: nothing says`,
 			`5 5 5 [] :5: there are no "edges"`, `6 6 6 [] :6: a key is there twice`, `7 7 7 [] 1×1 0`, `8 8 8 [] :8: "label" is not read: is it meant to be "labels"?`,
 			`9 9 9 [] :9: "x" is not read: is it meant to be "attributes"?`, `10 10 10 [] :10: "edge_weight" is not read: is it meant to be "edge_weights"?`,
 			`11 11 11 [] :11: "Labels" is not read`, `12 12 12 [] :12: "edge_index" is not read: is it meant to be "edges"?`, `13 13 13 [] 1×1 0`,
 			`14 14 14 [] :14: -1 nodes; want 1 to`,
+		}},
+		"no finite numbers": {"g.jsonl", `{"edges":[],"attributes":[[1,2],[NaN,2]]}
+{"edges":[],"attributes":[[1,-Infinity]]}
+{"edges":[],"attributes":[[1,2],[1,-1e300]]}
+{"edges":[[0,1]],"nodes":2,"edge_weights":[1e400]}
+{"edges":[[0,1]],"nodes":2,"edge_weights":[null]}
+{"edges":[],"attributes":[["a"]]}
+{"edges":[],"attributes":[1e300]}
+{"edges":[],"attributes":[[None]]}
+`, Options{}, []string{
+			`1 1 1 [] :1: column 34: NaN is not JSON: fill missing values`, `2 2 2 [] :2: column 31: Infinity is not JSON`,
+			`3 3 3 [] :3: "attributes": attribute 1 of node 1 is -1e300, beyond ±3.4e+38, the largest float32`,
+			`4 4 4 [] :4: "edge_weights": the weight of edge 0 is 1e400, beyond`,
+			`5 5 5 [] :5: "edge_weights": the weight of edge 0 is null`, `6 6 6 [] :6: "attributes": want a list of numbers for each node`,
+			`7 7 7 [] :7: "attributes": want a list of numbers for each node`, `8 8 8 [] :8: column 28: invalid character 'N'`,
 		}},
 		"node-link": {"g.jsonl", `{"directed":false,"multigraph":false,"graph":{},"nodes":[{"id":"a","label":1},{"id":7,"label":2}],"links":[{"source":7,"target":"a"}],"y":3}
 {"directed":false,"multigraph":true,"graph":{},"nodes":[{"id":0,"label":1},{"id":1,"label":1},{"id":2,"label":2}],"edges":[{"source":0,"target":2,"key":0}]}

@@ -159,9 +159,14 @@ func TestUnderstood(t *testing.T) {
 		t.Errorf("%q", rows)
 	}
 	stdout = must(t, "finetune -in m.csv -target length -epochs 1 -seeds 2 -out run"+few+tiny)
-	if want := "next: specmatch predict -in NEW.csv -model run -out predictions.csv\n"; !strings.HasSuffix(stdout, want) {
+	if want := "next: specmatch predict -in FILE -model run -out predictions.csv\n"; !strings.HasSuffix(stdout, want) {
 		t.Errorf("ends with %q", stdout)
 	}
+	stdout = must(t, "finetune -in m.csv -target length -out a,b"+quick)
+	if want := "next: specmatch predict -in FILE -model '\"a,b\"' -out predictions.csv\n"; !strings.HasSuffix(stdout, want) {
+		t.Errorf("ends with %q", stdout)
+	}
+	must(t, `predict -in m.csv -model "a,b" -out p.csv`)
 	write(t, "odd.csv", "name,mol,y\n"+strings.Repeat("a,CCO,1\nb,CCC,2\nc,CCCC,3\n", 10))
 	stdout, stderr, err = invoke(t.Context(), "finetune odd.csv only -id name -epochs 1 -seeds 1"+few+tiny)
 	if err != nil || !strings.Contains(stderr, "odd.csv: -target y, the only column that it can be\n") {

@@ -2,6 +2,7 @@
 import csv
 import io
 import json
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from importlib import import_module
 from itertools import chain, islice
@@ -44,7 +45,22 @@ def encode(records: Iterable[Any], targets: Sequence[Sequence[str]] = (), ignore
         rows = ([i, smiles(i, r), *(t[i] for t in targets)] for i, r in numbered)
         return "csv", table(chain([["row", "smiles", *names]], rows))
     known = ({"row": i} | graph(i, r, ignore) | {name: t[i] for name, t in zip(names, targets)} for i, r in numbered)
-    return "jsonl", (json.dumps(keys).encode() + b"\n" for keys in known)
+    return "jsonl", (line(keys).encode() + b"\n" for keys in known)
+
+def line(keys: dict[str, Any]) -> str:
+    """A line of JSON Lines. NaN and infinity, which are not JSON, become null: the program names where one is."""
+    try:
+        return json.dumps(keys, allow_nan=False)
+    except ValueError:
+        return json.dumps(finite(keys))
+
+def finite(value: Any) -> Any:
+    """The value with None in place of numbers that are not finite."""
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in cast(dict[str, Any], value).items()}
+    if isinstance(value, list):
+        return [finite(item) for item in cast(list[Any], value)]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 def table(rows: Iterator[list[Any]]) -> Iterator[bytes]:
     while piece := list(islice(rows, CHUNK)):
