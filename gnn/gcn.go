@@ -12,7 +12,8 @@ import (
 //
 //	y = Â·(x·W) + b,  Â = D^-½·(A+I)·D^-½,
 //
-// with Â from [Batch.Normalized], which all layers share.
+// with Â from [Batch.Normalized], which all layers share. Its D counts the edges that leave a node;
+// gcn_norm of PyTorch Geometric counts those that arrive. The two differ for directed graphs only.
 type GCNConv struct{ Linear *nn.Linear }
 
 // NewGCNConv returns a layer in → out with Xavier-uniform weights and zero

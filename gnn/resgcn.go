@@ -38,6 +38,8 @@ func PaperResGCN(in int) ResGCNConfig {
 //	x ← x + ReLU(GCNConv(BatchNorm(x)))             Layers times; without Residual x ← ReLU(…)
 //	g ← Σ x over the nodes of a graph               [B×Hidden]
 //	h ← BatchNorm(ReLU(Linear(BatchNorm(g))))       the embedding [B×Hidden]
+//
+// See [GCNConv] for directed graphs.
 type ResGCN struct {
 	Config                 ResGCNConfig
 	FeatureNorm            *nn.BatchNorm

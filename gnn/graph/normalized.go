@@ -18,6 +18,9 @@ type Weighted struct {
 // edges that leave node j. For an edge j→i, Â_ij = (D_ii·D_jj)^-½. An edge that
 // is listed twice counts twice. For a symmetric batch, both are the same. They
 // use memory of the batch and are valid until it is Reset.
+//
+// PyTorch Geometric's gcn_norm counts the edges that arrive at node j, which is
+// another matrix if the batch is not symmetric.
 func (b *Batch) Normalized() (a, transpose Weighted) {
 	n := b.Nodes()
 	ptr, adj := b.Transpose()

@@ -133,6 +133,9 @@ func (b *Bond) Kekule() BondType {
 type Molecule struct {
 	Atoms []Atom
 	Bonds []Bond
+	// Kept says of each atom of the string, hydrogens that are no atoms aside, whether the molecule has it. It is empty
+	// if the molecule has all of them. Others are those of fragments that the parser dropped.
+	Kept []bool
 
 	ringPtr, ringAtoms, ringBonds []int32 // see Ring
 }
@@ -142,6 +145,7 @@ func (m *Molecule) Clone() *Molecule {
 	return &Molecule{
 		Atoms:     slices.Clone(m.Atoms),
 		Bonds:     slices.Clone(m.Bonds),
+		Kept:      slices.Clone(m.Kept),
 		ringPtr:   slices.Clone(m.ringPtr),
 		ringAtoms: slices.Clone(m.ringAtoms),
 		ringBonds: slices.Clone(m.ringBonds),
@@ -208,6 +212,7 @@ func (p *Parser) Parse(smiles string) (*Molecule, error) {
 func (p *Parser) settle(m *Molecule, places []int32) *problem {
 	v := &p.perceiver
 	v.release2022 = p.Release2022
+	m.Kept = m.Kept[:0]
 	removed, err := v.removeHydrogens()
 	if removed {
 		places = compact(places, v.keep)
@@ -215,6 +220,7 @@ func (p *Parser) settle(m *Molecule, places []int32) *problem {
 	}
 	if err == nil && p.Standard.LargestFragment && v.largestFragment() {
 		places = compact(places, v.keep)
+		m.Kept = append(m.Kept, v.keep...)
 		v.reset(m)
 	}
 	if err == nil {

@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // MaxAtoms bounds the atoms of one molecule, including hydrogens that are written
@@ -144,7 +147,19 @@ func (r *smilesReader) what() string {
 	if r.pos >= len(r.text) {
 		return "the end"
 	}
-	return fmt.Sprintf("%q", r.text[r.pos])
+	return character(r.text[r.pos:])
+}
+
+// character returns the first character of a text for messages: one that cannot be seen by its number.
+func character(text string) string {
+	c, size := utf8.DecodeRuneInString(text)
+	switch {
+	case c == utf8.RuneError && size == 1:
+		return fmt.Sprintf("the byte 0x%02x", text[0])
+	case c >= utf8.RuneSelf && !unicode.IsPrint(c):
+		return fmt.Sprintf("%U", c)
+	}
+	return strconv.QuoteRune(c)
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
@@ -513,7 +528,7 @@ func (r *smilesReader) atom() (Atom, *problem) {
 	case c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z':
 		return a, r.problem(r.pos, "%q is not an atom that may stand without brackets", c)
 	default:
-		return a, r.problem(r.pos, "%q is not an atom", c)
+		return a, r.problem(r.pos, "%s is not an atom", character(text))
 	}
 	r.pos++
 	return a, nil

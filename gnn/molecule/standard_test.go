@@ -141,3 +141,39 @@ func TestStandardTable(t *testing.T) {
 		t.Errorf("%d of %d molecules differ", differ, rows)
 	}
 }
+
+// TestKept: atoms of the string that are of dropped fragments are known, whatever the parser read before; hydrogens
+// that become counts are none of them.
+func TestKept(t *testing.T) {
+	for _, neutralise := range []bool{false, true} {
+		p := Parser{Standard: feature.Standardisation{LargestFragment: true, Neutralise: neutralise}}
+		for _, c := range []struct {
+			smiles string
+			kept   string // a character for each atom; "" without dropped ones
+		}{
+			{"[Na+].CC(=O)[O-]", ".1111"},
+			{"CCO", ""},
+			{"CC(=O)O.[Na+].CCN", ".....111"},
+			{"[H+].CC(=O)[O-]", ".1111"},
+			{"[H]OCC.[H]Cl", "111."},
+			{"[2H]OCC.Cl", "1111."},
+			{"[H][H].CC", "..11"},
+			{"OCC", ""},
+		} {
+			m, err := p.Parse(c.smiles)
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept := ""
+			for _, isKept := range m.Clone().Kept {
+				kept += map[bool]string{true: "1", false: "."}[isKept]
+			}
+			if kept != c.kept {
+				t.Errorf("%s, neutralised: %t: %q are kept, want %q", c.smiles, neutralise, kept, c.kept)
+			}
+			if part, err := p.Without(m.Clone(), 0); err == nil && len(part.Kept) > 0 {
+				t.Errorf("%s without its first atom was not read from a string, and has %v", c.smiles, part.Kept)
+			}
+		}
+	}
+}

@@ -49,6 +49,7 @@ func (p *Parser) Unmapped(m *Molecule) *Molecule {
 	v := &p.perceiver
 	part := &p.part
 	part.copyDrawing(m)
+	part.Kept = append(part.Kept, m.Kept...)
 	part.dropMaps()
 	v.reset(part)
 	v.release2022 = p.Release2022
@@ -69,6 +70,7 @@ func (m *Molecule) dropMaps() {
 func (s *Molecule) copyDrawing(m *Molecule) {
 	s.Atoms = append(s.Atoms[:0], m.Atoms...)
 	s.Bonds = append(s.Bonds[:0], m.Bonds...)
+	s.Kept = s.Kept[:0]
 	for i := range s.Atoms {
 		a := &s.Atoms[i]
 		a.Aromatic = false

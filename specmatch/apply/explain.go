@@ -22,7 +22,8 @@ type Explanation struct {
 	ID     string `json:"id"`
 	SMILES string `json:"smiles,omitempty"` // of a molecule, as in the file
 	// Nodes has a value for each node of the graph. The nodes of a molecule are its atoms in the order of
-	// the SMILES, without hydrogens. If fragments are explained, each of their atoms has an equal share.
+	// the SMILES, without hydrogens. If fragments are explained, each of their atoms has an equal share. Atoms of
+	// parts of a salt that the model does not see ([feature.Standardisation]) have 0.
 	Nodes map[string][]float64 `json:"nodes"`
 	// Fragments are those of [Explainer.ByFragments].
 	Fragments []Fragment `json:"fragments,omitempty"`
@@ -247,24 +248,63 @@ func (e *Explainer) record(ctx context.Context, r *records.Record) (*Explanation
 		Prediction: named(columns, c.Prediction),
 		Mean:       named(columns, c.Mean),
 	}
+	places := placesOf(r)
 	nodes := c.Parts
 	if fragments != nil {
 		nodes = shares(c.Parts, fragments, r.Graph.Nodes())
 	}
 	for k, name := range columns {
 		line.Scale[name] = e.models[0].Card.Head.Additive(k)
-		for v := range r.Graph.Nodes() {
-			line.Nodes[name] = append(line.Nodes[name], float64(float32(nodes[v*len(columns)+k])))
+		values := make([]float64, places.count)
+		for v, place := range places.of {
+			values[place] = float64(float32(nodes[v*len(columns)+k]))
 		}
+		line.Nodes[name] = values
 	}
 	for k, atoms := range fragments {
 		line.Fragments = append(line.Fragments, Fragment{
-			Atoms:        atoms,
+			Atoms:        gather(places.of, atoms),
 			SMILES:       e.smiles(r.Molecule, atoms),
 			Contribution: named(columns, c.Parts[k*len(columns):(k+1)*len(columns)]),
 		})
 	}
 	return line, nil
+}
+
+// Drawn returns what the nodes of the record's graph, and so the atoms of its molecule, contribute to a column: the
+// Nodes without atoms that the model does not see.
+func (x *Explanation) Drawn(r *records.Record, column string) []float64 {
+	return gather(x.Nodes[column], placesOf(r).of)
+}
+
+// places are the positions of the nodes of a record.
+type places struct {
+	of    []int // each node's position among those that are given
+	count int   // of those that are given
+}
+
+// placesOf returns the positions of the nodes of a record. Those of a molecule are among the atoms of its SMILES,
+// some of which may be of fragments that were dropped.
+func placesOf(r *records.Record) places {
+	p := places{count: r.Graph.Nodes()}
+	if r.Molecule != nil && len(r.Molecule.Kept) > 0 {
+		p.count = len(r.Molecule.Kept)
+	}
+	for place := range p.count {
+		if p.count == r.Graph.Nodes() || r.Molecule.Kept[place] {
+			p.of = append(p.of, place)
+		}
+	}
+	return p
+}
+
+// gather returns the values at some positions.
+func gather[T any](values []T, positions []int) []T {
+	gathered := make([]T, len(positions))
+	for k, position := range positions {
+		gathered[k] = values[position]
+	}
+	return gathered
 }
 
 // named returns values by their columns; none without values.

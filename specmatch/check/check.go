@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/specmatch/specmatch/gnn/dataset"
@@ -166,40 +165,59 @@ func (t *Table) Write(w io.Writer, merge Merge) (rows int, err error) {
 		header = append(header, t.Split)
 	}
 	table.Write(header) // table.Error returns the first error
-	write := func(r *Row, labels []string) {
-		line := append([]string{r.ID, r.SMILES}, labels...)
+	merged, _ := t.merge(merge)
+	for _, r := range merged {
+		line := append([]string{r.ID, r.SMILES}, r.Labels...)
 		if t.Split != "" {
 			line = append(line, r.Part)
 		}
 		table.Write(line)
-		rows++
 	}
-	written := map[string]bool{}
-	members := map[string][]int{}
+	table.Flush()
+	return len(merged), table.Error()
+}
+
+// Losses lists the labels that [Table.Write] loses when it merges.
+func (t *Table) Losses(merge Merge) (found []Finding) {
+	_, losses := t.merge(merge)
+	for _, text := range DescribeLosses(t.Targets, losses) {
+		found = append(found, Finding{"lost labels", text})
+	}
+	return found
+}
+
+// merge returns the rows that stand for those of each molecule within a part, and the labels that were lost.
+func (t *Table) merge(merge Merge) (merged []Row, losses []Loss) {
+	if merge == Keep {
+		return t.Rows, nil
+	}
 	key := func(r *Row) string { return r.Part + "\x00" + r.SMILES }
+	members := map[string][]int{}
+	for i := range t.Rows {
+		k := key(&t.Rows[i])
+		members[k] = append(members[k], i)
+	}
 	var measured []bool
 	for task := range t.Targets {
 		measured = append(measured, t.column(task).isMeasured())
 	}
 	for i := range t.Rows {
-		members[key(&t.Rows[i])] = append(members[key(&t.Rows[i])], i)
-	}
-	for i := range t.Rows {
-		r := &t.Rows[i]
-		if merge == Keep {
-			write(r, r.Labels)
+		group := members[key(&t.Rows[i])]
+		if group[0] != i {
 			continue
 		}
-		if written[key(r)] {
-			continue
+		labels, lost, ok := MergeLabels(t.rowsOf(group), measured, merge)
+		for _, loss := range lost {
+			loss.Lines = t.lines(group)
+			losses = append(losses, loss)
 		}
-		written[key(r)] = true
-		if labels, ok := MergeLabels(t.rowsOf(members[key(r)]), measured, merge); ok {
-			write(r, labels)
+		if ok {
+			row := t.Rows[i]
+			row.Labels = labels
+			merged = append(merged, row)
 		}
 	}
-	table.Flush()
-	return rows, table.Error()
+	return merged, losses
 }
 
 // rowsOf returns the labels of some rows.
@@ -208,76 +226,4 @@ func (t *Table) rowsOf(group []int) (rows [][]string) {
 		rows = append(rows, t.Rows[i].Labels)
 	}
 	return rows
-}
-
-// MergeLabels returns the labels that stand for some rows of labels of one molecule, which has at least one row;
-// ok is false if the molecule is dropped. measured says of each target whether its labels are measurements, which
-// have a mean, and not classes. Missing labels do not count, and bounds count with Drop only, or where there is no
-// number.
-func MergeLabels(rows [][]string, measured []bool, merge Merge) (labels []string, ok bool) {
-	for task := range rows[0] {
-		given, numbers := labelsOf(rows, task)
-		if len(numbers) > 0 && merge != Drop {
-			given = slices.DeleteFunc(given, IsAlmostBound) // a number says more than a bound
-		}
-		switch {
-		case agree(given, numbers):
-			labels = append(labels, strings.Join(given[:min(1, len(given))], ""))
-		case merge == Drop:
-			return nil, false
-		case len(numbers) < len(given) || !measured[task]:
-			labels = append(labels, majority(given))
-		default:
-			labels = append(labels, strconv.FormatFloat(centre(numbers, merge), 'g', -1, 64))
-		}
-	}
-	return labels, true
-}
-
-// agree reports whether labels, of which some are numbers, are the same one, however it is written.
-func agree(given []string, numbers []float64) bool {
-	if len(given) == 0 {
-		return true
-	}
-	if len(numbers) == len(given) {
-		return slices.Min(numbers) == slices.Max(numbers)
-	}
-	isOther := func(label string) bool { return label != given[0] }
-	return !slices.ContainsFunc(given, isOther)
-}
-
-func isBinary(numbers []float64) bool {
-	return !slices.ContainsFunc(numbers, func(y float64) bool { return y != 0 && y != 1 })
-}
-
-// majority returns the most frequent label, or "" if several are.
-func majority(labels []string) (winner string) {
-	counts := map[string]int{}
-	for _, label := range labels {
-		counts[label]++
-	}
-	largest := 0
-	for _, label := range labels {
-		switch n := counts[label]; {
-		case n > largest:
-			largest = n
-			winner = label
-		case n == largest && label != winner:
-			winner = ""
-		}
-	}
-	return winner
-}
-
-// centre returns the mean or the median.
-func centre(numbers []float64, merge Merge) float64 {
-	if merge == Median {
-		sorted := slices.Sorted(slices.Values(numbers))
-		return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
-	}
-	sum := 0.0
-	for _, y := range numbers {
-		sum += y
-	}
-	return sum / float64(len(numbers))
 }

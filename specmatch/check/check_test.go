@@ -117,6 +117,10 @@ func TestReplicates(t *testing.T) {
 		"0 0 2.1 2.5": "y: those of 1 of 2 molecules differ, with a standard deviation of 0.2, most for lines 4, 5 (0.4 apart)",
 		"0 1 1 1":     "y: those of 1 of 2 molecules contradict each other, such as lines 2, 3",
 		"1 1.0 2 2":   "y: 2 molecules have several labels, which agree",
+		"3 3.2 >1 >7": "y: those of 1 of 2 molecules differ, with a standard deviation of 0.141, most for lines 2, 3 (0.2 apart): no",
+		">1 >7 2 2.0": "y: 2 molecules have several labels, which agree",
+		">3 <1 2 2.0": "y: those of 1 of 2 molecules contradict each other, such as lines 2, 3",
+		"4 3uM 5 5":   "y: 1 molecules have several labels, which agree",
 		"3 >2 4 5":    "y: those of 1 of 1 molecules differ, with a standard deviation of 0.707, most for lines 4, 5 (1 apart)",
 	} {
 		text := "id,smiles,y\n"
@@ -156,7 +160,7 @@ func TestParts(t *testing.T) {
 func TestUnreadable(t *testing.T) {
 	o := check.Options{Records: records.Options{Input: strings.NewReader("smiles\nC1CC\n")}}
 	_, err := check.Read(t.Context(), "m.csv", o)
-	if err == nil || !strings.HasPrefix(err.Error(), "m.csv: no record can be used, such as line 2: column 2") {
+	if err == nil || !strings.HasPrefix(err.Error(), "m.csv: no record can be used, such as line 2: character 2 of the SMILES: ") {
 		t.Error(err)
 	}
 }
@@ -224,11 +228,93 @@ func TestMergeGaps(t *testing.T) {
 			rows = append(rows, []string{label})
 		}
 		got := "dropped"
-		if labels, ok := check.MergeLabels(rows, []bool{c.measured}, c.merge); ok {
+		if labels, _, ok := check.MergeLabels(rows, []bool{c.measured}, c.merge); ok {
 			got = labels[0]
 		}
 		if got != c.want {
 			t.Errorf("%s of %s is %q, want %q", c.merge, c.labels, got, c.want)
+		}
+	}
+}
+
+// TestLosses: numbers have a mean whatever texts are next to them, the tightest bound stands for others, and what no
+// label stands for is named.
+func TestLosses(t *testing.T) {
+	for _, c := range []struct {
+		labels string // of one molecule, from line 2 on
+		merge  check.Merge
+		label  string
+		loss   string // how its line begins
+	}{
+		{"3 uM;4;6", check.Mean, "5", `y: 1 molecules have labels that are no numbers, which do not count: write the number ` +
+			`alone: ["3 uM" "4" "6"] (lines 2, 3, 4)`},
+		{"3 uM;4;4;9", check.Mean, "5.666666666666667", `y: 1 molecules have labels that are no numbers`},
+		{"3 uM;4;4;9", check.Median, "4", `y: 1 molecules have labels that are no numbers`},
+		{"~5;4", check.Mean, "4", `y: 1 molecules have labels that are no numbers`},
+		{"1,5;1,7", check.Mean, "", `y: 1 molecules have no label, as theirs are no numbers: write the number alone: ["1,5"`},
+		{">3;>7", check.Mean, ">7", ""},
+		{">7;>=7;>3", check.Median, ">7", ""},
+		{"<2;<4", check.Mean, "<2", ""},
+		{"<2;>4", check.Mean, "", `y: 1 molecules have no label, as their bounds contradict each other: correct them, or take ` +
+			`-merge drop: ["<2" ">4"] (lines 2, 3)`},
+		{">2;<4", check.Mean, "", `y: 1 molecules have no label, as no single one is a bound on both sides`},
+		{">2;<4;3", check.Mean, "3", ""},
+	} {
+		text := "id,smiles,y\n"
+		for i, label := range strings.Split(c.labels, ";") {
+			text += fmt.Sprintf("m%d,CCO,\"%s\"\n", i, label)
+		}
+		x := read(t, text+"n,CCC,2.5\no,CCCC,3.5\np,CCN,4.5\nq,CN,5.5\n", "")
+		var cleaned strings.Builder
+		if _, err := x.Write(&cleaned, c.merge); err != nil {
+			t.Fatal(err)
+		}
+		if line := strings.Split(cleaned.String(), "\n")[1]; line != "m0,CCO,"+c.label {
+			t.Errorf("%s of %s is %q, want %q", c.merge, c.labels, line, c.label)
+		}
+		loss := ""
+		for _, f := range x.Losses(c.merge) {
+			loss += f.Text
+		}
+		if !strings.HasPrefix(loss, c.loss) || c.loss == "" && loss != "" {
+			t.Errorf("%s: %q, want %q", c.labels, loss, c.loss)
+		}
+	}
+	classes := read(t, "id,smiles,y\na,CCO,yes\nb,OCC,no\nc,CCN,yes\nd,CCC,no\n", "")
+	want := []check.Finding{{"lost labels", `y: 1 molecules have no label, as several classes are the most frequent: ` +
+		`correct them, or take -merge drop: ["yes" "no"] (lines 2, 3)`}}
+	if found := classes.Losses(check.Mean); !slices.Equal(found, want) {
+		t.Errorf("%v, want %v", found, want)
+	}
+	if found := classes.Losses(check.Keep); found != nil {
+		t.Errorf("%v, where all rows are kept", found)
+	}
+}
+
+// TestMissingParts: records without a part are in none, and they and misspelt parts are named.
+func TestMissingParts(t *testing.T) {
+	for parts, want := range map[string]string{
+		"train  test ": "missing parts: part: 2 of 4 records have none (lines 3, 5): finetune -split part refuses them; " +
+			"write train, valid or test",
+		"train tset test train": "unknown parts: part: 1 of 4 records are of others, such as \"tset\" (lines 3): finetune " +
+			"-split part takes train, valid and test",
+		"1 2 3 4": "",
+	} {
+		text := "id,smiles,y,part\n"
+		for i, part := range strings.Split(parts, " ") {
+			text += fmt.Sprintf("m%d,%s,%d.5,%s\n", i, []string{"CCO", "OCC", "CCN", "CCC"}[i], i, part)
+		}
+		got := ""
+		for _, f := range read(t, text, "part").Findings() {
+			if strings.HasSuffix(f.Name, " parts") {
+				got += f.Name + ": " + f.Text
+			}
+			if f.Name == "leakage" && strings.Contains(f.Text, " of ,") {
+				t.Error(f.Text)
+			}
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", parts, got, want)
 		}
 	}
 }

@@ -49,6 +49,7 @@ func (t *Table) Findings() (found []Finding) {
 	for task := range t.Targets {
 		found = append(found, t.target(task)...)
 	}
+	found = append(found, t.parts()...)
 	return append(found, t.leaks()...)
 }
 
@@ -171,8 +172,8 @@ func (c column) isNumeric() bool {
 
 // isMeasured reports whether the labels are measurements, which have a mean: numbers that are not only 0 and 1.
 func (c column) isMeasured() bool {
-	hasBound := len(c.almost["bounds"])+len(c.almost["approximations"]) > 0
-	return c.isNumeric() && (hasBound || !isBinary(c.numbers))
+	meant := len(c.almost["bounds"]) + len(c.almost["approximations"]) + len(c.almost["decimal commas"])
+	return c.isNumeric() && (meant > 0 || !isBinary(c.numbers))
 }
 
 // almostNumbers returns the rows whose label is no number, by what it is instead, with the names of findings.
@@ -290,53 +291,129 @@ func Fences(numbers []float64) (low, high float64) {
 	return low - margin, high + margin
 }
 
-// replicates describes the labels of molecules that have several.
+// replicates are the labels of molecules that have several.
+type replicates struct {
+	molecules int     // with several labels
+	conflicts int     // of which the labels differ
+	squares   float64 // of the deviations of numbers from the mean of their molecule
+	freedom   int
+	widest    float64 // distance of two numbers of a molecule
+	farthest  []int   // rows of these numbers
+	opposed   []int   // rows of the first molecule with other labels that contradict each other
+}
+
+// replicates describes the labels of molecules that have several. Those of measurements are numbers or, without any,
+// bounds.
 func (t *Table) replicates(task int, measured bool) string {
-	molecules := 0 // with several labels
-	conflicts := 0
-	squares := 0.0
-	freedom := 0.0
-	widest := 0.0
-	var worst []int
+	var r replicates
 	for _, group := range t.groups(func(r *Row) string { return r.SMILES }) {
-		given, numbers := labelsOf(t.rowsOf(group), task)
-		if measured && len(numbers) > 0 {
-			given = slices.DeleteFunc(given, IsAlmostBound)
-		}
-		if len(given) < 2 {
-			continue
-		}
-		molecules++
-		spread := 1.0 // of labels that have no distance
-		if measured && len(numbers) == len(given) {
-			mean := centre(numbers, Mean)
-			for _, y := range numbers {
-				squares += (y - mean) * (y - mean)
-			}
-			freedom += float64(len(numbers) - 1)
-			spread = slices.Max(numbers) - slices.Min(numbers)
-		}
-		if agree(given, numbers) {
-			continue
-		}
-		conflicts++
-		if spread > widest {
-			widest = spread
-			worst = group
+		if measured {
+			r.addMeasured(t, task, group)
+		} else {
+			given, numbers := labelsOf(t.rowsOf(group), task)
+			r.add(group, len(given), agree(given, numbers))
 		}
 	}
 	switch {
-	case molecules == 0:
+	case r.molecules == 0:
 		return ""
-	case conflicts == 0:
-		return fmt.Sprintf("%d molecules have several labels, which agree", molecules)
-	case measured && freedom > 0:
+	case r.conflicts == 0:
+		return fmt.Sprintf("%d molecules have several labels, which agree", r.molecules)
+	case r.farthest != nil:
 		return fmt.Sprintf("those of %d of %d molecules differ, with a standard deviation of %.3g, most for %s "+
-			"(%.4g apart): no model errs less than that", conflicts, molecules, math.Sqrt(squares/freedom),
-			t.lines(worst), widest)
+			"(%.4g apart): no model errs less than that", r.conflicts, r.molecules,
+			math.Sqrt(r.squares/float64(r.freedom)), t.lines(r.farthest), r.widest)
 	}
-	return fmt.Sprintf("those of %d of %d molecules contradict each other, such as %s", conflicts, molecules,
-		t.lines(worst))
+	return fmt.Sprintf("those of %d of %d molecules contradict each other, such as %s", r.conflicts, r.molecules,
+		t.lines(r.opposed))
+}
+
+// add counts a molecule by labels that have no distance.
+func (r *replicates) add(rows []int, labels int, agree bool) {
+	if labels < 2 {
+		return
+	}
+	r.molecules++
+	if agree {
+		return
+	}
+	r.conflicts++
+	if r.opposed == nil {
+		r.opposed = rows
+	}
+}
+
+// addMeasured counts a molecule by its numbers or, without any, by its bounds.
+func (r *replicates) addMeasured(t *Table, task int, group []int) {
+	var numbers []float64
+	var numbered []int // rows
+	var bounds []string
+	var bounded []int // rows
+	for _, i := range group {
+		text := strings.TrimSpace(t.Rows[i].Labels[task])
+		y, ok := Number(text)
+		switch {
+		case ok:
+			numbers = append(numbers, y)
+			numbered = append(numbered, i)
+		case isBound(text):
+			bounds = append(bounds, text)
+			bounded = append(bounded, i)
+		}
+	}
+	switch len(numbers) {
+	case 0:
+		_, why := tightest(bounds)
+		r.add(bounded, len(bounds), why != contradiction)
+		return
+	case 1:
+		return
+	}
+	r.molecules++
+	mean := centre(numbers, Mean)
+	for _, y := range numbers {
+		r.squares += (y - mean) * (y - mean)
+	}
+	r.freedom += len(numbers) - 1
+	spread := slices.Max(numbers) - slices.Min(numbers)
+	if spread > 0 {
+		r.conflicts++
+	}
+	if spread > r.widest {
+		r.widest = spread
+		r.farthest = numbered
+	}
+}
+
+// parts finds records whose part no fit takes.
+func (t *Table) parts() (found []Finding) {
+	if t.Split == "" {
+		return nil
+	}
+	var missing []int
+	var unknown []int
+	for i := range t.Rows {
+		part := t.Rows[i].Part
+		_, ok := Part(part)
+		switch {
+		case part == "":
+			missing = append(missing, i)
+		case !ok:
+			unknown = append(unknown, i)
+		}
+	}
+	if len(missing) > 0 {
+		found = append(found, Finding{"missing parts", fmt.Sprintf("%s: %d of %d records have none (%s): finetune "+
+			"-split %[1]s refuses them; write train, valid or test", t.Split, len(missing), len(t.Rows),
+			t.lines(missing))})
+	}
+	isKnown := len(missing)+len(unknown) < len(t.Rows) // else the parts are of another kind, such as folds
+	if len(unknown) > 0 && isKnown {
+		found = append(found, Finding{"unknown parts", fmt.Sprintf("%s: %d of %d records are of others, such as %q "+
+			"(%s): finetune -split %[1]s takes train, valid and test", t.Split, len(unknown), len(t.Rows),
+			t.Rows[unknown[0]].Part, t.lines(unknown))})
+	}
+	return found
 }
 
 // leaks counts the molecules that two parts have in common.
@@ -356,7 +433,7 @@ func (t *Table) leaks() (found []Finding) {
 	for i := range t.Rows {
 		r := &t.Rows[i]
 		for part := range bare[r.bare] {
-			if part >= r.Part {
+			if part >= r.Part || part == "" { // a record without a part is in none
 				continue
 			}
 			pair := [2]string{part, r.Part}

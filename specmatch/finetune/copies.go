@@ -63,7 +63,12 @@ func (x *Examples) mergeCopies(ctx context.Context) error {
 				dropped[i] = true
 			}
 			x.meanWeight(part)
-			if merged, ok := check.MergeLabels(labels, measured, x.Merge); ok {
+			merged, losses, ok := check.MergeLabels(labels, measured, x.Merge)
+			for _, loss := range losses {
+				loss.Lines = x.lines(part)
+				x.lost = append(x.lost, loss)
+			}
+			if ok {
 				copy(x.Records[part[0]].Fields, merged)
 				delete(dropped, part[0])
 			}
@@ -171,6 +176,9 @@ func (x *Examples) Replicates() (lines []string) {
 	}
 	return lines
 }
+
+// Losses describes the labels that merging lost, in a line for each target and reason.
+func (x *Examples) Losses() []string { return check.DescribeLosses(x.Targets, x.lost) }
 
 // Outliers describes, in a line for each target that is a number, the records beyond [check.Fences]. It returns nothing
 // if there are none.

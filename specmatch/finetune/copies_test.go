@@ -253,3 +253,26 @@ func TestMergeByKind(t *testing.T) {
 		}
 	}
 }
+
+// TestMergeLosses: the tightest bound of a molecule stands for its others, and labels that merging loses are named with
+// their lines.
+func TestMergeLosses(t *testing.T) {
+	text := "smiles,y\nCCO,>3\nOCC,>7\nCCN,<2\nNCC,>4\nCCC,3 uM\nCCC,4\nCCC,6\nCN,1.5\nCCS,2\nCO,3\n"
+	task := finetune.Task{Targets: []string{"y"}, Kind: model.Regression, Bounds: true, Merge: check.Mean}
+	x, err := read(t, text, task)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(x.Y, x.Bounds); got != "[7 NaN 5 1.5 2 3] [1 0 0 0 0 0]" {
+		t.Error(got)
+	}
+	want := []string{
+		`y: 1 molecules have no label, as their bounds contradict each other: correct them, or take -merge drop: ` +
+			`["<2" ">4"] (lines 4, 5)`,
+		`y: 1 molecules have labels that are no numbers, which do not count: write the number alone: ["3 uM" "4" "6"] ` +
+			`(lines 6, 7, 8)`,
+	}
+	if got := x.Losses(); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -27,8 +27,8 @@ type Task struct {
 	// literature: class in TUDataset's format, and the targets of a table of MoleculeNet.
 	Targets []string
 	// Kind is the kind of the targets. "" goes by the values: 0 and 1 only are Binary, numbers
-	// Regression, others Classes, and so is a class in TUDataset's format. A missing value is
-	// empty, or what pandas takes for one, such as NA, null or #N/A.
+	// Regression, others Classes, and so is class in TUDataset's format, but not attribute. A missing
+	// value is empty, or what pandas takes for one, such as NA, null or #N/A.
 	Kind model.Kind
 	// Positive is the text that counts as 1 in binary tasks of two texts, such as active; "" if they are 0 and 1.
 	Positive string
@@ -53,6 +53,9 @@ type Task struct {
 	Beside *model.Numbers
 }
 
+// tuClass is the label of a set in TUDataset's format; the several labels of a set have this name and a number.
+const tuClass = "class"
+
 // NoTest is the path of Task.Test for fits that hold out no records for a test.
 const NoTest = "none"
 
@@ -69,6 +72,9 @@ var (
 	)
 	ErrScale   = errors.New("only numbers have a scale, and the targets are classes or binary")
 	ErrSeveral = errors.New("only one target can have classes; several are binary tasks or numbers")
+	// ErrSelfLoops is of an encoder whose card says SelfLoops.
+	ErrSelfLoops = errors.New("the encoder was trained on graphs with the self-loops of GraphCL's code, which " +
+		"a fit does not add")
 )
 
 // Examples are the records of a file, with their targets as numbers.
@@ -87,6 +93,7 @@ type Examples struct {
 	decided  map[int]bool // tasks whose scale [Examples.ChooseScales] decided
 	clusters []int        // each record's cluster, if they are split by it
 	merged   int          // records that others stand for, or that were dropped
+	lost     []check.Loss // labels that merging lost
 	copies   [][]int      // records of equal molecules or graphs, each group with two members or more
 	copiesOf []int        // each record's position in copies; -1 if it has no copy
 }
@@ -99,7 +106,7 @@ func Read(ctx context.Context, path string, t Task, o records.Options) (*Example
 	switch {
 	case len(t.Targets) > 0:
 	case isTU:
-		t.Targets = []string{"class"}
+		t.Targets = []string{tuClass}
 	default:
 		smiles, targets, err := moleculenet.Columns(ctx, path)
 		if err != nil {
@@ -188,16 +195,22 @@ func (t Task) fields() ([]string, error) {
 	return fields, nil
 }
 
-// settleKind sets the kind if it is left to the values. Targets in TUDataset's format are classes.
+// settleKind sets the kind if it is left to the values. The class of a set in TUDataset's format is one even if its
+// values are 0 and 1, and whole numbers among several labels are classes. Its attributes are numbers like any others.
 func (x *Examples) settleKind(isTU bool) {
 	switch {
 	case x.Positive != "":
 		x.Kind = model.Binary
+		return
 	case x.Kind != "":
-	case isTU:
+		return
+	}
+	x.Kind = x.guessKind()
+	areLabels := isTU && !slices.ContainsFunc(x.Targets, func(name string) bool {
+		return !strings.HasPrefix(name, tuClass)
+	})
+	if areLabels && (x.Kind == model.Regression || x.Targets[0] == tuClass) {
 		x.Kind = model.Classes
-	default:
-		x.Kind = x.guessKind()
 	}
 }
 
@@ -296,11 +309,14 @@ func (x *Examples) eachTarget(visit func(r *records.Record, target, text string)
 }
 
 // NewModel returns a model for [New] to fit. Its weights are random, by the seed; those of the
-// encoder are copied from source, if it is not nil, which may have another dropout and readout. An
-// encoder of molecules needs records that were read with a.Atoms as records.Options.Atoms.
+// encoder are copied from source, if it is not nil, which may have another dropout and readout, but no
+// self-loops ([ErrSelfLoops]). An encoder of molecules needs records that were read with a.Atoms as records.Options.Atoms.
 func (x *Examples) NewModel(
 	be backend.Backend, a gnn.Architecture, source *model.Trained, seed uint64,
 ) (*model.Trained, error) {
+	if source != nil && source.Card.SelfLoops {
+		return nil, fmt.Errorf("finetune: %w", ErrSelfLoops)
+	}
 	rng := random.Stream(seed, purposeHead, 0, 0)
 	e, err := a.New(be, rng)
 	if err != nil {

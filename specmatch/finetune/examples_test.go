@@ -3,6 +3,8 @@ package finetune_test
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -198,4 +200,50 @@ func b2i(b bool) int {
 		return 1
 	}
 	return 0
+}
+
+// TestTUKinds: in TUDataset's format, the class of a set is one even if it is 0 or 1. Several labels of 0 and 1 are
+// binary tasks, and attributes of graphs are numbers.
+func TestTUKinds(t *testing.T) {
+	for _, c := range []struct {
+		part, text string
+		targets    string
+		want       string // kind and outputs, or the error
+	}{
+		{"graph_labels", "0\n1\n1\n0\n", "", "classes 2"},
+		{"graph_labels", "1\n2\n2\n1\n", "class", "classes 2"},
+		{"graph_labels", "0,1,2\n1,0,1\n1,1,2\n0,0,1\n", "class1", "binary 1"},
+		{"graph_labels", "0,1,2\n1,0,1\n1,1,2\n0,0,1\n", "class3", "classes 2"},
+		{"graph_labels", "0,1,2\n1,0,1\n1,1,2\n0,0,1\n", "class1,class2", "binary 2"},
+		{"graph_labels", "0,1,2\n1,0,1\n1,1,2\n0,0,1\n", "class2,class3", finetune.ErrSeveral.Error()},
+		{"graph_attributes", "0.5\n1.25\n2\n7\n", "attribute", "regression 1"},
+		{"graph_attributes", "0.5,1\n1.25,0\n2,0\n7,1\n", "attribute1,attribute2", "regression 2"},
+		{"graph_attributes", "0.5,1\n1.25,0\n2,0\n7,1\n", "attribute2", "binary 1"},
+	} {
+		dir := filepath.Join(t.TempDir(), "S")
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for part, text := range map[string]string{
+			"A":               "1, 2\n2, 1\n",
+			"graph_indicator": "1\n1\n2\n3\n4\n",
+			c.part:            c.text,
+		} {
+			if err := os.WriteFile(filepath.Join(dir, "S_"+part+".txt"), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var task finetune.Task
+		if c.targets != "" {
+			task.Targets = strings.Split(c.targets, ",")
+		}
+		x, err := finetune.Read(t.Context(), dir, task, records.Options{})
+		got := fmt.Sprint(err)
+		if err == nil {
+			got = fmt.Sprint(x.Kind, " ", x.Head.Outputs)
+		}
+		if !strings.Contains(got, c.want) {
+			t.Errorf("%s of %q: %s, want %s", c.targets, c.text, got, c.want)
+		}
+	}
 }

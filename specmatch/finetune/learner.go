@@ -211,9 +211,7 @@ func checkFit(m *model.Trained, d Data, o Options) error {
 		return errors.New("finetune: the model is an encoder without a head")
 	}
 	if m.Card.SelfLoops {
-		return errors.New(
-			"finetune: the model needs graphs with self-loops, which a learner does not add",
-		)
+		return fmt.Errorf("finetune: %w", ErrSelfLoops)
 	}
 	if err := d.check(*h); err != nil {
 		return err

@@ -32,6 +32,7 @@ func (q source) options(text string) records.Options {
 		ID:        q.ID,
 		Fields:    q.Fields,
 		Molecules: true,
+		Sparse:    true, // a part may lack a property
 	}
 }
 
@@ -194,11 +195,26 @@ func (f *file) readColumns() error {
 	case records.SMI:
 		candidates = nil
 	}
+	f.columns = askable(f.columns)
 	f.Fields = f.columns
 	if f.ID == "" {
-		f.ID = chooseID(candidates)
+		f.ID = chooseID(askable(candidates))
 	}
 	return nil
+}
+
+// askable returns the columns that can be asked for by their names: those whose names are neither empty nor doubled.
+func askable(columns []string) (names []string) {
+	counts := map[string]int{}
+	for _, name := range columns {
+		counts[name]++
+	}
+	for _, name := range columns {
+		if name != "" && counts[name] == 1 {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // chooseID returns the column that names molecules, "" if there is none.
@@ -233,6 +249,9 @@ func (f *file) divide() error {
 			size = partSizes[len(f.parts)]
 		}
 		count := min(size, len(ends)-first)
+		for first+count < len(ends) && ends[first+count] == ends[first+count-1] {
+			count++
+		}
 		end := min(ends[first+count-1], len(lines))
 		text := strings.Join(lines[start:end], "")
 		if !strings.HasSuffix(text, "\n") {

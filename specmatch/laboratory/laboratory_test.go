@@ -83,10 +83,10 @@ func TestRandomParts(t *testing.T) {
 	partSizes = []int{1, 2, 1, 3, 1, 2, 1, 1}
 	lines := []string{
 		"", " ", "C,1", "CC,\"2\"", "C1CC,3", " , ", ",", "\t", "C,4\"-O", "\"C\",\"a\nb\"", "\"C,5", "C,\"", "C C\"",
-		"\"\"", "N,6\r", "\r", "CO\r7", "\"C\"\"\",8",
+		"\"\"", "N,6\r", "\r", "CO\r7", "\"C\"\"\",8", "C\",9", "\"", "\",\"C", "N,\"\"4\"",
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range 300 {
+	for range 1000 {
 		text := ""
 		for range rng.IntN(12) {
 			text += lines[rng.IntN(len(lines))] + "\n"

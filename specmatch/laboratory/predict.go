@@ -390,7 +390,7 @@ func (s *Session) explain(q look, _ []byte) (any, error) {
 		SVG        string    `json:"svg"`
 		Prediction float64   `json:"prediction"`
 		Mean       *float64  `json:"mean,omitempty"` // of the training set
-		Atoms      []float64 `json:"atoms"`
+		Atoms      []float64 `json:"atoms"`          // as [apply.Explanation] has them
 	}
 	if q.Column == "" {
 		m, err := new(molecule.Parser).Parse(q.SMILES)
@@ -424,11 +424,7 @@ func (s *Session) explain(q look, _ []byte) (any, error) {
 			mean := head.Predicted(output, place)
 			answer.Mean = &mean
 		}
-		var weights []float64
-		if len(answer.Atoms) == len(r.Molecule.Atoms) {
-			weights = answer.Atoms
-		}
-		answer.SVG = draw(r.Molecule, q.SMILES, weights)
+		answer.SVG = draw(r.Molecule, q.SMILES, x.Drawn(r, q.Column))
 		return nil
 	}, explainer)
 	if err == nil && !found {

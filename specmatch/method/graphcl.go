@@ -26,18 +26,18 @@ var graphCL = &Method{
 	Name:     GraphCL,
 	Title:    "GraphCL",
 	Regimes:  []Regime{Unsupervised, SemiSupervised, Transfer},
-	Settings: append([]setting.Setting{graphCLCode}, contrastSettings...),
+	Settings: append([]setting.Setting{GraphCLCode}, contrastSettings...),
 	ignores: func(s Setup) []setting.Setting {
 		switch {
 		case s.Regime == Transfer:
-			return []setting.Setting{graphCLCode}
-		case s.Regime == Unsupervised && graphCLCode.Of(s.Options):
+			return []setting.Setting{GraphCLCode}
+		case s.Regime == Unsupervised && GraphCLCode.Of(s.Options):
 			return []setting.Setting{Ratio} // the code has its own ratios
 		}
 		return nil
 	},
 	check: func(s Setup) error {
-		if s.Regime == Unsupervised && graphCLCode.Of(s.Options) && selfLoops.Of(s.Options) {
+		if s.Regime == Unsupervised && GraphCLCode.Of(s.Options) && selfLoops.Of(s.Options) {
 			return errors.New(
 				"-self-loops would add a second self-loop to GraphCL's raw graphs: add -graphcl-code=false",
 			)
@@ -47,9 +47,12 @@ var graphCL = &Method{
 	new: newGraphCL,
 }
 
-var graphCLCode = setting.New(
+// GraphCLCode follows GraphCL's code to the letter, for comparisons with its paper. Vectors of encoders so trained
+// depend on the numbers of nodes, see [augment.Identity].
+var GraphCLCode = setting.New(
 	"graphcl-code",
-	"use the augmentations, self-loops and batch order of GraphCL's code;\n"+
+	"use the augmentations, batch order and self-loops of GraphCL's code, whose self-loops, and thus vectors,\n"+
+		"depend on how nodes are numbered;\n"+
 		"false: the intended augmentations and reshuffled batches of the other methods",
 	setting.Bool,
 	true,
@@ -60,7 +63,7 @@ func newGraphCL(s Setup) (*Learner, error) {
 	ratio := Ratio.Of(s.Options)
 	order := augment.Reshuffle
 	loops := false
-	switch code := graphCLCode.Of(s.Options); {
+	switch code := GraphCLCode.Of(s.Options); {
 	case code && s.Regime == Unsupervised:
 		impl = augment.ImplUnsupervised
 		ratio = 0 // the ratios of its code

@@ -66,6 +66,11 @@ type Trained struct {
 //	         of the categories rich, x_embedding1 to 9 and edge_embedding1 to 4
 //	biogin   gnns.0.input_node_embeddings, gnns.0.edge_encoder, gnns.0.mlp.0, gnns.0.mlp.1, gnns.0.mlp.3
 //
+// If the card says self_loops, the encoder wants every graph with further edges, as GraphCL's code adds
+// them: from node i to itself, for each node i with a smaller number than the last node that has an edge.
+// [augment.Identity] adds them, and so do Embed and Predict. In resgcn, GCNConv is normalised by the
+// edges that leave a node, see [gnn.GCNConv]; for graphs that are not directed, it is PyTorch Geometric's.
+//
 // A head is one more layer, "predictor". If it sees numbers next to the embedding ([Beside]), there
 // are also beside.hidden, beside.mean and beside.scale, and beside.linear if a linear model of them
 // takes part. A projection head is not part of a model file; checkpoints of training have it, as

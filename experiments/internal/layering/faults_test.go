@@ -146,7 +146,7 @@ var cases = []struct{ command, want string }{
 	{"train -in CASES/graphs/apoc.graphml -epochs 0 -out x", "1 graphs; labels of nodes labels; labels of edges label; not used name"},
 	{"train -in CASES/graphs/attr0.jsonl -epochs 0 -out x", "node 0 has an empty list of attributes"},
 	{"train -in CASES/graphs/e2.csv -epochs 0 -out x", `"source,target": no column "smiles"`},
-	{"train -in CASES/graphs/hf.jsonl -epochs 0 -out x", `"edge_attr": features of edges are not read`},
+	{"train -in CASES/graphs/hf.jsonl -epochs 0 -out x", "1 graphs; attributes of nodes attributes; labels of edges edge_labels; not used y"},
 	{"train -in CASES/graphs/hf.jsonl -epochs 0 -ignore edge_attr -out x", "1 graphs; attributes of nodes attributes; not used edge_attr, y"},
 	{"train -in CASES/graphs/loop.jsonl -epochs 0 -out x", "24 graphs; .*24 self-loops dropped"},
 	{"train -in CASES/graphs/pairs.csv -epochs 0 -out x", "1 graphs; id graph; no features of nodes\n"},

@@ -183,6 +183,9 @@ func (s *Set) tasks(rows *textfile.Rows) ([]string, error) {
 		}
 	}
 	if tasks == nil {
+		if err := rows.Distinct(); err != nil {
+			return nil, err
+		}
 		for _, h := range rows.Header {
 			if h != s.SMILES && !slices.Contains(s.Others, h) {
 				tasks = append(tasks, h)

@@ -53,7 +53,7 @@ func TestOpen(t *testing.T) {
 			Tasks:  []string{"FDA_APPROVED", "CT_TOX"},
 			Labels: []int8{1, -1, 0, 1, -1, 0},
 			Dropped: []*dataset.SyntaxError{
-				{File: path, Line: 5, Value: "C(C)(C)(C)(C)C", Reason: "column 1: C has the valence 5, and at most 4 is allowed"},
+				{File: path, Line: 5, Value: "C(C)(C)(C)(C)C", Reason: "character 1 of the SMILES: C has the valence 5, and at most 4 is allowed"},
 				{File: path, Line: 6, Value: "*C", Reason: "atom 0 is a wildcard, of which Hu et al. have no category"},
 			},
 		}
@@ -73,13 +73,13 @@ func TestOpenErrors(t *testing.T) {
 		{"bbbp", "smiles,p_np,p_np\nC,1,0\n", `bbbp.csv:1: two columns named "p_np"`},
 		{"tox21", "smiles,mol_id" + strings.Repeat(",t", 12) + "\n", `tox21.csv:1: two columns named "t"`},
 		{"sider", "smiles,a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u,v,w,x,y,z,aa,bb\n", "sider.csv:1: 28 columns of labels; sider has 27"},
-		{"bbbp", "num,name,p_np,smiles\n1,\"two\nlines\",1,Xx\n", `bbbp.csv:3: "Xx": column 1`},
+		{"bbbp", "num,name,p_np,smiles\n1,\"two\nlines\",1,Xx\n", `bbbp.csv:3: "Xx": character 1 of the SMILES`},
 		{"hiv", "smiles,HIV_active\nC,1\nC,yes\n", `hiv.csv:3: "yes": label of HIV_active; want 0, 1 or nothing`},
 		{"hiv", "smiles,HIV_active\nC,1\nC,2\n", `hiv.csv:3: "2": label of HIV_active; want 0, 1 or nothing`},
 		{"hiv", "smiles,HIV_active\nC,1\nC\n", "hiv.csv:3: wrong number of fields"},
 		{"hiv", "smiles,HIV_active\nC,\"1\n", "hiv.csv:2: \"C,\\\"1\": a quote that opens here is not closed"},
 		{"hiv", "smiles,HIV_active\nXx,1\n", `hiv.csv: no molecule of it can be used, such as dataset: `},
-		{"hiv", "smiles,HIV_active\nXx,1\n", `hiv.csv:2: "Xx": column 1`},
+		{"hiv", "smiles,HIV_active\nXx,1\n", `hiv.csv:2: "Xx": character 1 of the SMILES`},
 		{"hiv", "smiles,HIV_active\n", "hiv.csv: there is no molecule in it"},
 	} {
 		dir := t.TempDir()

@@ -112,7 +112,7 @@ func (n *Network) readEdges(ctx context.Context, path string) error {
 		channel []int // of every column after the second, or -1
 	)
 	header := func(c *textfile.Rows) error {
-		if err := c.Begins("u", "v"); err != nil {
+		if err := cmp.Or(c.Begins("u", "v"), c.Distinct()); err != nil {
 			return err
 		}
 		for _, name := range c.Header[2:] {
@@ -192,7 +192,7 @@ func (n *Network) readLabels(ctx context.Context, path string) error {
 	header := func(c *textfile.Rows) error {
 		n.Tasks = c.Header[1:]
 		n.Labels = make([]int8, n.Nodes()*len(n.Tasks))
-		return c.Begins("node")
+		return cmp.Or(c.Begins("node"), c.Distinct())
 	}
 	return textfile.ReadRows(ctx, path, nil, header, func(c *textfile.Rows) error {
 		i, err := node(c, 0)

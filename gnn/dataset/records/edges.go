@@ -150,10 +150,14 @@ func (l *edgeTable) assignColumns(r *reader) error {
 			r.reading.EdgeWeights = name
 		default:
 			if err := r.o.refused(name, "label", "edge_label", "edge_weight"); err != nil {
-				return l.BadHeader("", err.Error())
+				_, doubled := l.Column(name)
+				return cmp.Or(doubled, error(l.BadHeader("", err.Error())))
 			}
 			r.reading.Unused = append(r.reading.Unused, name)
 		}
+	}
+	if err := l.checkNames(); err != nil {
+		return err
 	}
 	r.reading.ID = "graph"
 	r.reading.named = len(l.attributes) > 0
@@ -162,6 +166,20 @@ func (l *edgeTable) assignColumns(r *reader) error {
 	}
 	for _, i := range l.attributes {
 		r.reading.Attributes = append(r.reading.Attributes, l.Header[i])
+	}
+	return nil
+}
+
+// checkNames returns an error if a column that is used has the name of another.
+func (l *edgeTable) checkNames() error {
+	columns := append([]int{l.graph, l.source, l.target, l.label, l.edgeLabel, l.weight}, l.attributes...)
+	for _, i := range columns {
+		if i < 0 {
+			continue
+		}
+		if _, err := l.Column(l.Header[i]); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func ExampleRead() {
 	fmt.Println(err)
 	// Output:
 	// ethanol: 3 atoms, logP -0.3
-	// dataset: -:3: "C(": column 3: the string ends where an atom is expected
+	// dataset: -:3: "C(": character 3 of the SMILES: the string ends where an atom is expected
 	// benzene: 6 atoms, logP 2.1
 	// <nil>
 }

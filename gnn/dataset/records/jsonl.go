@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/specmatch/specmatch/gnn/dataset/internal/textfile"
 	"github.com/specmatch/specmatch/gnn/graph"
@@ -85,7 +88,7 @@ func (text jsonLine) object() (object map[string]json.RawMessage, err error) {
 	if err := json.Unmarshal([]byte(text), &object); err != nil {
 		var e *json.SyntaxError
 		if errors.As(err, &e) {
-			return nil, fmt.Errorf("column %d: %v", e.Offset, err)
+			return nil, text.syntaxError(e)
 		}
 		return nil, errors.New("want a JSON object")
 	}
@@ -93,6 +96,19 @@ func (text jsonLine) object() (object map[string]json.RawMessage, err error) {
 		return nil, fmt.Errorf("a key is there twice: %d keys have %d names", n, len(object))
 	}
 	return object, nil
+}
+
+// syntaxError returns an error with the place of a syntax error. Python's json.dumps writes NaN and Infinity, which
+// JSON does not have.
+func (text jsonLine) syntaxError(e *json.SyntaxError) error {
+	start := max(0, int(e.Offset)-1) // of what is wrong
+	for _, name := range []string{"NaN", "Infinity"} {
+		if strings.HasPrefix(string(text[start:]), name) {
+			return fmt.Errorf("column %d: %s is not JSON: fill missing values, or write null for a missing target",
+				e.Offset, name)
+		}
+	}
+	return fmt.Errorf("column %d: %v", e.Offset, e)
 }
 
 // takeKeys gives the record its ID and its fields.
@@ -141,6 +157,9 @@ func decodeGraph(object map[string]json.RawMessage) (*rawGraph, error) {
 			continue
 		}
 		if err := json.Unmarshal(value, part.into); err != nil || bytes.Contains(value, []byte("null")) {
+			if err := numberError(part.key, value); err != nil {
+				return nil, err
+			}
 			return nil, fmt.Errorf("%q: want %s", part.key, part.want)
 		}
 		isCounted = isCounted || part.key == "nodes"
@@ -168,9 +187,52 @@ func decodeGraph(object map[string]json.RawMessage) (*rawGraph, error) {
 	return g, nil
 }
 
+// numberError returns an error that names the first number that is missing or too large among attributes of nodes or
+// weights of edges, nil if there is none.
+func numberError(key string, value json.RawMessage) error {
+	switch key {
+	case "attributes":
+		var rows [][]json.RawMessage
+		if json.Unmarshal(value, &rows) != nil {
+			return nil
+		}
+		for node, row := range rows {
+			for k, number := range row {
+				if fault := numberFault(number); fault != "" {
+					return fmt.Errorf("%q: attribute %d of node %d %s", key, k, node, fault)
+				}
+			}
+		}
+	case "edge_weights":
+		var weights []json.RawMessage
+		if json.Unmarshal(value, &weights) != nil {
+			return nil
+		}
+		for edge, number := range weights {
+			if fault := numberFault(number); fault != "" {
+				return fmt.Errorf("%q: the weight of edge %d %s", key, edge, fault)
+			}
+		}
+	}
+	return nil
+}
+
+// numberFault says what is wrong with a number, "" if nothing is.
+func numberFault(number json.RawMessage) string {
+	_, err := strconv.ParseFloat(string(number), 32)
+	switch {
+	case string(number) == "null":
+		return "is null, which is no finite number: fill missing values, or leave the graph out"
+	case errors.Is(err, strconv.ErrRange):
+		return fmt.Sprintf("is %s, beyond ±%.2g, the largest float32: take another unit or the logarithm",
+			textfile.Shorten(string(number)), math.MaxFloat32)
+	}
+	return ""
+}
+
 // fromEdgeIndex replaces the keys of a graph in the layout of Hugging Face's data sets by the parts of
-// this format. These keys are edge_index, two lists of nodes; num_nodes; and node_feat, a list of numbers
-// for each node.
+// this format. These keys are edge_index, two lists of nodes; num_nodes; node_feat, a list of numbers
+// for each node; and edge_attr, if it is a list of one whole number for each edge, its label.
 func (o *Options) fromEdgeIndex(object map[string]json.RawMessage) error {
 	var index [][]int
 	err := json.Unmarshal(object["edge_index"], &index)
@@ -195,7 +257,28 @@ func (o *Options) fromEdgeIndex(object map[string]json.RawMessage) error {
 		object[ours] = value
 		delete(object, theirs)
 	}
+	labels := edgeLabelsOf(object["edge_attr"])
+	if labels != nil && object["edge_labels"] == nil && !slices.Contains(o.Ignore, "edge_attr") {
+		object["edge_labels"], _ = json.Marshal(labels)
+		delete(object, "edge_attr")
+	}
 	return nil
+}
+
+// edgeLabelsOf returns the labels of edges that have lists of one whole number, nil if theirs are other lists.
+func edgeLabelsOf(attributes json.RawMessage) []int {
+	var lists [][]int
+	if json.Unmarshal(attributes, &lists) != nil || bytes.Contains(attributes, []byte("null")) {
+		return nil
+	}
+	labels := make([]int, len(lists))
+	for k, list := range lists {
+		if len(list) != 1 {
+			return nil
+		}
+		labels[k] = list[0]
+	}
+	return labels
 }
 
 // isEdgeIndex reports whether an object is a graph in the layout of Hugging Face's data sets.

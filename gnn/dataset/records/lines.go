@@ -22,7 +22,9 @@ func Decode(ctx context.Context, path string, input io.Reader) (io.ReadCloser, e
 // table, which is 0 for other formats. It divides the file as [Read] does, but builds no graphs. The end of the file
 // may count as one more line.
 //
-// So a file can be read in parts, each with the lines behind one record up to the end of another. In a part of a
+// So a file can be read in parts, each with the lines behind one record up to the end of another. Records with the same
+// last line stay in one part: the first of them is a row that is rejected because of that line, on which the others
+// depend. In a part of a
 // table, the lines up to that of the header stand before them. [Read] gives the records of a part the numbers that
 // they have in the file if Options.First counts those before it.
 func LineEnds(ctx context.Context, path string, o Options) (header int, ends []int, err error) {

@@ -21,6 +21,9 @@ func (s smiles) build(w *worker, rec *Record) (*graph.Graph, error) {
 	if len(s) > maxSMILES {
 		return nil, fmt.Errorf("a SMILES of %d bytes; want at most %d", len(s), maxSMILES)
 	}
+	if s == "" {
+		return nil, errors.New("the SMILES is empty")
+	}
 	rec.SMILES = string(s)
 	m, err := w.parser.Parse(string(s))
 	g, err := w.molecule(rec, m, err)
@@ -29,7 +32,7 @@ func (s smiles) build(w *worker, rec *Record) (*graph.Graph, error) {
 	}
 	reason := err.Error()
 	if e := new(molecule.Error); errors.As(err, &e) {
-		reason = fmt.Sprintf("column %d: %s", e.Column, e.Reason)
+		reason = fmt.Sprintf("character %d of the SMILES: %s", e.Column, e.Reason)
 	}
 	return nil, &dataset.SyntaxError{Value: textfile.Shorten(string(s)), Reason: reason}
 }
@@ -103,6 +106,14 @@ func (r *reader) openSMI() (next func() (*Record, error), err error) {
 		if err != nil {
 			return nil, err
 		}
+		if rec.Number == 1 && rec.Err == nil && r.isTable(text) {
+			rec.Err = &dataset.SyntaxError{
+				File:   r.file,
+				Line:   rec.Line,
+				Value:  textfile.Shorten(text),
+				Reason: "there is no SMILES in front: if this is a table, -format csv reads it",
+			}
+		}
 		if end := strings.IndexAny(text, " \t"); end > 0 {
 			id := name(text[end:])
 			text = text[:end]
@@ -119,6 +130,20 @@ func (r *reader) openSMI() (next func() (*Record, error), err error) {
 		rec.body = smiles(text)
 		return rec, nil
 	}, nil
+}
+
+// isTable reports whether the first line of a list seems to be the header of a table instead: it has separators, and
+// begins with no molecule. Lists may have a header, too; tables are often named .txt.
+func (r *reader) isTable(line string) bool {
+	if endingOf(r.file) != ".txt" && !strings.Contains(strings.ToLower(line), "smiles") {
+		return false
+	}
+	separator := strings.IndexAny(line, "\t,;")
+	if separator < 0 {
+		return false
+	}
+	_, err := molecule.Parse(line[:min(separator, strings.IndexAny(line+" ", " \t"))])
+	return err != nil
 }
 
 // openCSV opens a table of molecules or of edges.
@@ -190,7 +215,7 @@ func (r *reader) smilesColumn(rows *textfile.Rows) (int, error) {
 	for i, h := range rows.Header {
 		switch h := strings.ToLower(strings.TrimSpace(h)); {
 		case h == "smiles":
-			return i, nil
+			return rows.Column(rows.Header[i])
 		case strings.Contains(h, "smiles"):
 			similar = append(similar, i)
 			names = append(names, rows.Header[i])

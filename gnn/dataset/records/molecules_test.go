@@ -83,8 +83,8 @@ func TestMolecules(t *testing.T) {
 			line = 8 // its row begins in line 7
 		}
 		rejected := []*dataset.SyntaxError{
-			{File: path, Line: line, Value: "Xx", Reason: "column 1: 'X' is not an atom that may stand without brackets"},
-			{File: path, Line: line + 2, Value: "C1", Reason: "column 2: ring 1 is not closed"},
+			{File: path, Line: line, Value: "Xx", Reason: "character 1 of the SMILES: 'X' is not an atom that may stand without brackets"},
+			{File: path, Line: line + 2, Value: "C1", Reason: "character 2 of the SMILES: ring 1 is not closed"},
 		}
 		if d := cmp.Diff(rejected, table.Rejected); d != "" {
 			t.Errorf("%s: %s", file, d)
@@ -114,7 +114,7 @@ func TestMolecules(t *testing.T) {
 		}
 	}
 	write(t, filepath.Join(dir, "none.smi"), "\nnames\n")
-	if _, err := ReadAll(t.Context(), filepath.Join(dir, "none.smi"), Options{}); err == nil || !strings.Contains(err.Error(), `none.smi:2: "names": column 2`) {
+	if _, err := ReadAll(t.Context(), filepath.Join(dir, "none.smi"), Options{}); err == nil || !strings.Contains(err.Error(), `none.smi:2: "names": character 2 of the SMILES`) {
 		t.Errorf("no molecules: %v", err)
 	}
 	defer func(n int) { textfile.LongestLine = n }(textfile.LongestLine)
@@ -160,7 +160,7 @@ func TestOddMolecules(t *testing.T) {
 	if want := []string{"one", "two", "three", "4"}; !slices.Equal(ids, want) {
 		t.Errorf("IDs %q, want %q", ids, want)
 	}
-	const want = "column 4: a reaction, and not one molecule: want its reactants or its products alone"
+	const want = "character 4 of the SMILES: a reaction, and not one molecule: want its reactants or its products alone"
 	if len(table.Rejected) != 1 || table.Rejected[0].Reason != want {
 		t.Errorf("rejected %v, want %s", table.Rejected, want)
 	}
@@ -215,6 +215,8 @@ func TestLineEnds(t *testing.T) {
 	}{
 		{"a.csv", "\n\"smiles\n\",y\nC,1\n\n\"CC\",\"\n2\"\n,\nCCC,4\"\nCCCC,5\n", 3, []int{4, 7, 8, 9, 10}},
 		{"a.csv", "m,y\nCCC,1\nCCCC,2\n", 1, []int{2, 3}},
+		{"a.csv", "smiles,y\nC,\"1\n\nCC,2\n3\",\nCCC,4\n", 1, []int{5, 5, 5, 6}},
+		{"a.csv", "sep=;\n\nsmiles;y\nC;1\n", 3, []int{4}},
 		{"a.csv", "smiles,y\rC,1\r\rCC,2\r", 1, []int{2, 4}},
 		{"a.smi", "C a\n \nCC\n\n", 0, []int{1, 3}},
 		{"a.sdf", "a\n$$$$\n\nb\n$$$$\n\n", 0, []int{2, 5}},

@@ -146,6 +146,8 @@ type Options struct {
 	Reading *Reading
 	// Skip is how many records are skipped.
 	Skip int
+	// Sparse accepts fields that no record of an SD file has, as a part of a file may lack some.
+	Sparse bool
 	// First is how many records of a file are before the input, if that is a part of the file, such as between the
 	// lines of [LineEnds]: the numbers of its records begin behind them. It is for molecules.
 	First int
@@ -247,13 +249,18 @@ func FormatOf(path string) (string, error) {
 
 // formatByName returns the format that the ending of a name stands for, "" if none.
 func formatByName(path string) string {
-	ending := filepath.Ext(strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(path), ".gz"), ".zst"))
+	ending := endingOf(path)
 	for _, f := range formats {
 		if slices.Contains(f.endings, ending) {
 			return f.name
 		}
 	}
 	return ""
+}
+
+// endingOf returns the ending of a name in lower case, without that of what is packed.
+func endingOf(path string) string {
+	return filepath.Ext(strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(path), ".gz"), ".zst"))
 }
 
 // Read calls emit with the records of a file, in their order. It streams: memory does not

@@ -44,11 +44,11 @@ func TestRead(t *testing.T) {
 	molecules := "name,SMILES,y\na,CCO,1\nb,C(C,2\nc,c1ccccc1,\n,,\nd,C,3,4\ne,\"C\"\"x\",5\nf,\"CO\",6\n"
 	want := []string{
 		`1 2 a ["1"] 3×360 2`,
-		`2 3 b ["2"] :3: "C(C": column 2: `,
+		`2 3 b ["2"] :3: "C(C": character 2 of the SMILES: `,
 		`3 4 c [""] 6×360 6`,
 		`4 5  [""] :5: `,
 		`5 6 5 [] :6: wrong number of fields`,
-		`6 7 e ["5"] :7: "C\"x": column 2: `,
+		`6 7 e ["5"] :7: "C\"x": character 2 of the SMILES: `,
 		`7 8 f ["6"] 2×360 1`,
 	}
 	table := Options{ID: "name", Fields: []string{"y"}}
@@ -76,6 +76,11 @@ func TestRead(t *testing.T) {
 		"blanks in the header":     {"m.csv", " smiles , y\n C , 1\n", Options{Fields: []string{"y"}}, []string{`1 2 1 [" 1"] 1×360 0`}},
 		"CXSMILES":                 {"m.smi", "C[C@H](O)N |&1:1|\tone\nCC |$R1;$|\n", Options{}, []string{"1 1 one [] 4×360 3", "2 2 2 [] 2×360 1"}},
 		"a list":                   {"m.smi", "CCO  ethanol\n\nC\nC( x\n", Options{}, []string{"1 1 ethanol [] 3×360 2", "2 3 2 [] 1×360 0", `3 4 x [] :4: "C(": `}},
+		"a quote in a table":       {"m.tsv", "name\tsmiles\ty\n2\"-x\tC\ta \"b\"\n3',4\"-x\tCC\t\n", Options{ID: "name", Fields: []string{"y"}}, []string{`1 2 2"-x ["a \"b\""] 1×360 0`, `2 3 3',4"-x [""] 2×360 1`}},
+		"columns without names":    {"m.csv", "smiles,y,,,n,n\nC,1,,,,\n", Options{Fields: []string{"y"}}, []string{`1 2 1 ["1"] 1×360 0`}},
+		"a line of Excel":          {"m.csv", "sep=;\nsmiles;y\nC;0,5\n", Options{Fields: []string{"y"}}, []string{`1 3 1 ["0,5"] 1×360 0`}},
+		"no SMILES":                {"m.csv", "smiles,y\n,1\nCC–O,2\n", Options{}, []string{"1 2 1 [] :2: the SMILES is empty", `2 3 2 [] :3: "CC–O": character 3 of the SMILES: '–' is not an atom`}},
+		"a list with a header":     {"m.smi", "SMILES;ID\nC a\n", Options{}, []string{`1 1 1 [] :1: "SMILES;ID": there is no SMILES in front`, "2 2 a [] 1×360 0"}},
 		"a list, by its format":    {"m.dat", "CCO\n", Options{Format: SMI}, []string{"1 1 1 [] 3×360 2"}},
 		"graphs": {"g.jsonl", `{"id":"a","nodes":3,"edges":[[0,1],[1,2],[2,1],[0,0]],"labels":[6,6,8],"y":0.5}
 
@@ -127,11 +132,26 @@ func TestRead(t *testing.T) {
 {"edges":[],"labels":null,"attributes":[[1]]}
 {"edges":[],"nodes":-1,"labels":[1]}
 `, Options{}, []string{
-			`1 1 1 [] :1: "attributes": want`, `2 2 2 [] :2: "labels": want`, `3 3 3 [] :3: "edges": want`, `4 4 4 [] :4: nothing says`,
+			`1 1 1 [] :1: "attributes": attribute 0 of node 0 is null, which is no finite number: fill missing values`, `2 2 2 [] :2: "labels": want`, `3 3 3 [] :3: "edges": want`, `4 4 4 [] :4: nothing says`,
 			`5 5 5 [] :5: there are no "edges"`, `6 6 6 [] :6: a key is there twice`, `7 7 7 [] 1×1 0`, `8 8 8 [] :8: "label" is not read: is it meant to be "labels"?`,
 			`9 9 9 [] :9: "x" is not read: is it meant to be "attributes"?`, `10 10 10 [] :10: "edge_weight" is not read: is it meant to be "edge_weights"?`,
 			`11 11 11 [] :11: "Labels" is not read`, `12 12 12 [] :12: "edge_index" is not read: is it meant to be "edges"?`, `13 13 13 [] 1×1 0`,
 			`14 14 14 [] :14: -1 nodes; want 1 to`,
+		}},
+		"no finite numbers": {"g.jsonl", `{"edges":[],"attributes":[[1,2],[NaN,2]]}
+{"edges":[],"attributes":[[1,-Infinity]]}
+{"edges":[],"attributes":[[1,2],[1,-1e300]]}
+{"edges":[[0,1]],"nodes":2,"edge_weights":[1e400]}
+{"edges":[[0,1]],"nodes":2,"edge_weights":[null]}
+{"edges":[],"attributes":[["a"]]}
+{"edges":[],"attributes":[1e300]}
+{"edges":[],"attributes":[[None]]}
+`, Options{}, []string{
+			`1 1 1 [] :1: column 34: NaN is not JSON: fill missing values`, `2 2 2 [] :2: column 31: Infinity is not JSON`,
+			`3 3 3 [] :3: "attributes": attribute 1 of node 1 is -1e300, beyond ±3.4e+38, the largest float32`,
+			`4 4 4 [] :4: "edge_weights": the weight of edge 0 is 1e400, beyond`,
+			`5 5 5 [] :5: "edge_weights": the weight of edge 0 is null`, `6 6 6 [] :6: "attributes": want a list of numbers for each node`,
+			`7 7 7 [] :7: "attributes": want a list of numbers for each node`, `8 8 8 [] :8: column 28: invalid character 'N'`,
 		}},
 		"node-link": {"g.jsonl", `{"directed":false,"multigraph":false,"graph":{},"nodes":[{"id":"a","label":1},{"id":7,"label":2}],"links":[{"source":7,"target":"a"}],"y":3}
 {"directed":false,"multigraph":true,"graph":{},"nodes":[{"id":0,"label":1},{"id":1,"label":1},{"id":2,"label":2}],"edges":[{"source":0,"target":2,"key":0}]}
@@ -394,7 +414,7 @@ func TestReadErrors(t *testing.T) {
 		"several SMILES":   {"b2.csv", "smiles_a,smiles_b\nC,C\n", "several whose names contain it", Options{}},
 		"semicolons":       {"b3.csv", "smiles;y\nC;1\n", `no column "z"`, Options{Fields: []string{"z"}}},
 		"no such target":   {"c.csv", "smiles\nC\n", `"smiles": no column "y"`, Options{Fields: []string{"y"}}},
-		"twice the column": {"d.csv", "smiles,y,y\nC,1,1\n", `two columns named "y"`, Options{}},
+		"twice the column": {"d.csv", "smiles,y,y\nC,1,1\n", `two columns named "y", the columns 2 and 3: rename one of them`, Options{Fields: []string{"y"}}},
 		"a list's target":  {"e.smi", "C\n", `has no columns, such as "y"; want a .csv`, Options{Fields: []string{"y"}}},
 		"not packed":       {"f.csv.gz", "smiles\n", "f.csv.gz: unexpected EOF", Options{}},
 		"a wrong format":   {"g.csv", "smiles\nC\n", `"doc" is not a format`, Options{Format: "doc"}},
@@ -407,6 +427,8 @@ func TestReadErrors(t *testing.T) {
 		"a leak":           {"k4.csv", "graph,source,target,y\na,1,,3\n", `"y": a target or a column`, Options{Fields: []string{"y"}, Attributes: []string{"y"}}},
 		"graphs' SMILES":   {"k5.jsonl", "{}\n", `has graphs, and so no column of SMILES, such as "s"`, Options{SMILES: "s"}},
 		"scattered edges":  {"k.csv", "graph,source,target\na,1,2\nb,1,2\na,2,3\n", `k.csv:4: "a": rows of a graph must stand together`, Options{}},
+		"twice the label":  {"k6.csv", "graph,source,target,label,label,x,x\na,1,,3,3,,\n", `two columns named "label", the columns 4 and 5`, Options{}},
+		"twice the SMILES": {"k7.csv", "smiles,smiles\nC,C\n", `two columns named "smiles", the columns 1 and 2`, Options{}},
 		"damaged rows":     {"l.csv", "graph,source,target\na,1\n", "l.csv:2: wrong number of fields", Options{}},
 		"impossible":       {"l.jsonl", "{}\n", "labels", Options{Columns: &graph.Columns{Labels: []graph.LabelValues{{}}}}},
 	} {
@@ -418,6 +440,16 @@ func TestReadErrors(t *testing.T) {
 		}
 		if _, err := readAll(t, path, c.o); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+	for file, want := range map[string]string{
+		"m.TXT":    `:1: "Compound\tmol": there is no SMILES in front: if this is a table, -format csv reads it`,
+		"m.txt.gz": "there is no SMILES in front",
+		"m.smi":    `:1: "Compound": character 3 of the SMILES: 'm' is not an atom`,
+	} {
+		_, err := ReadAll(t.Context(), file, Options{Input: strings.NewReader(string(zipped(t, "Compound\tmol\na\tC\n")))})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", file, err, want)
 		}
 	}
 	path := filepath.Join(dir, "m.smi")

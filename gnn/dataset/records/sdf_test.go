@@ -84,10 +84,19 @@ M  END
 		}
 		want = append(want, g)
 	}
+	for field, want := range map[string]string{"Two words": `a.sdf: no record has a value of Two words; did you mean "two words"?`, "_Name": ""} {
+		for skip := range 2 {
+			o := Options{Input: strings.NewReader(text), Fields: []string{"y", field}, Skip: 100 * skip}
+			err := Read(t.Context(), "a.sdf", o, func(*Record) error { return nil })
+			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("%s: %v, want %q", field, err, want)
+			}
+		}
+	}
 	for file, text := range map[string]string{"a.sdf": text, "a.SD.gz": string(zipped(t, text)), "a.mol": text + "$$$$\n\n\n"} {
 		path := filepath.Join(dir, file)
 		write(t, path, text)
-		table, err := ReadAll(t.Context(), path, Options{ID: "_Name", Fields: []string{"y", "two words", "none"}, Scaffolds: true, Identities: true})
+		table, err := ReadAll(t.Context(), path, Options{ID: "_Name", Fields: []string{"y", "two words", "none"}, Scaffolds: true, Identities: true, Sparse: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -181,9 +181,19 @@ func TestHuggingFace(t *testing.T) {
 	if g.Directed || !cmp.Equal(g.Adj, []int32{1, 0, 2, 1}) || !cmp.Equal(g.X.Dense, []float32{5, 0, 6, 0, 7, 1}) || table.Records[0].Fields[0] != "1" {
 		t.Errorf("%+v, %q", g, table.Records[0].Fields)
 	}
+	labelled := readText(t, "g.jsonl", text, Options{})
+	if r := labelled.Reading.String(); r != "1 graphs; attributes of nodes attributes; labels of edges edge_labels; not used y" {
+		t.Error(r)
+	}
+	if g := labelled.Set.Graphs[0]; !cmp.Equal(g.EdgeLabel, []int32{0, 0, 1, 1}) {
+		t.Errorf("labels of edges %v", g.EdgeLabel)
+	}
 	path := filepath.Join(t.TempDir(), "g.jsonl")
 	for bad, want := range map[string]string{
-		text: `"edge_attr": features of edges are not read`,
+		strings.Replace(text, "[1],[1],[2]", "[1],[1,0],[2]", 1):                              `"edge_attr": features of edges are not read`,
+		strings.Replace(text, "[1],[1],[2]", "[1],[1.5],[2]", 1):                              `"edge_attr": features of edges are not read`,
+		strings.Replace(text, "[1],[1],[2]", "[1],[null],[2]", 1):                             `"edge_attr": features of edges are not read`,
+		strings.Replace(text, `"y"`, `"edge_labels":[1,1,2,2],"y"`, 1):                        `"edge_attr": features of edges are not read`,
 		`{"edge_index":[[0,1],[1]],"num_nodes":3}`:                                            `"edge_index": want two lists of nodes of the same length`,
 		`{"edge_index":[[null],[1]],"num_nodes":3}`:                                           `"edge_index": want two lists`,
 		`{"edge_index":[[0],[3]],"num_nodes":3}`:                                              "node 3 is outside 0..2",
@@ -294,7 +304,7 @@ func TestBlankInSMILES(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.csv")
 	write(t, path, "smiles\n\"CC(=O) Oc1ccccc1\"\n\"C\nCC\"\n CC \nC[C@H](O)N |&1:1|\n")
 	got, err := readAll(t, path, Options{})
-	want := []string{`1 2 1 [] :2: "CC(=O) Oc1ccccc1": column 7: a blank in a SMILES`, `2 3 2 [] :3: "C\nCC": column 2: a blank`, "3 5 3 [] 2×360 1", "4 6 4 [] 4×360 3"}
+	want := []string{`1 2 1 [] :2: "CC(=O) Oc1ccccc1": character 7 of the SMILES: a blank in a SMILES`, `2 3 2 [] :3: "C\nCC": character 2 of the SMILES: a blank`, "3 5 3 [] 2×360 1", "4 6 4 [] 4×360 3"}
 	if err != nil || len(got) != len(want) {
 		t.Fatalf("%q, %v", got, err)
 	}

@@ -11,19 +11,29 @@ import (
 //
 //	; did you mean "smiles"?
 //
-// It names the known name that is nearest, and is empty if none is near.
+// It names the known name that is nearest, and is empty if none is near. For one with a comma, it says how
+// that is written in a list.
 func DidYouMean(name string, known []string) string {
 	best, ok := Nearest(name, known)
-	if !ok {
+	switch {
+	case !ok:
 		return ""
+	case strings.Contains(best, ","):
+		return fmt.Sprintf("; did you mean %q? In a list, write it as %s", best, listed(best))
 	}
 	return fmt.Sprintf("; did you mean %q?", best)
 }
 
+// listed returns what is typed in a shell for a name with a comma in a list: quoted as in CSV, and this for the shell.
+func listed(name string) string {
+	element := `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
+	return "'" + strings.ReplaceAll(element, "'", `'\''`) + "'"
+}
+
 // Nearest returns the known name that a mistyped one is nearest to: one that differs in case,
 // blanks or punctuation, that begins with it or that it begins with (three letters at least), or
-// that a few edits make of it, one for every three letters. Of equally near names it returns the
-// first. ok is false if none is near.
+// that a few edits make of it, one for every three letters, or one with commas, between two of which it stands. Of
+// equally near names it returns the first. ok is false if none is near.
 func Nearest(name string, known []string) (best string, ok bool) {
 	word := plain(name)
 	if word == "" {
@@ -32,8 +42,13 @@ func Nearest(name string, known []string) (best string, ok bool) {
 	least := 1 + max(1, len([]rune(word))/3) // more edits are too many
 	for _, candidate := range known {
 		other := plain(candidate)
+		if other == "" {
+			continue
+		}
 		d := edits(word, other)
 		switch {
+		case isPart(name, candidate):
+			d = min(d, 1)
 		case len(word) >= 3 && strings.HasPrefix(other, word):
 			d = min(d, 1)
 		case len(other) >= 3 && strings.HasPrefix(word, other):
@@ -45,6 +60,17 @@ func Nearest(name string, known []string) (best string, ok bool) {
 		}
 	}
 	return best, ok
+}
+
+// isPart reports whether a name is what stands between two commas of a name, which a list has taken apart.
+func isPart(name, whole string) bool {
+	name = strings.TrimSpace(name)
+	for part := range strings.SplitSeq(whole, ",") {
+		if part != whole && strings.TrimSpace(part) == name {
+			return true
+		}
+	}
+	return false
 }
 
 // plain returns the letters and digits of a name, in lower case.

@@ -36,6 +36,12 @@ func TestNearest(t *testing.T) {
 	if got := DidYouMean("logS", nil); got != "" {
 		t.Error(got)
 	}
+	if got := DidYouMean("2", []string{"", "*", "2,4-D"}); got != `; did you mean "2,4-D"? In a list, write it as '"2,4-D"'` {
+		t.Error(got)
+	}
+	if got := DidYouMean("2", []string{"", "*"}); got != "" {
+		t.Error(got)
+	}
 }
 
 // TestEdits: the distance is symmetric, 0 for equal words only, and no more than the edits that were made.

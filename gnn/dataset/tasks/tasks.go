@@ -134,12 +134,27 @@ func (r *reader) header(rows *textfile.Rows) error {
 	r.task = slices.Index(rows.Header, taskColumn)
 	r.value = slices.Index(rows.Header, valueColumn)
 	if r.task >= 0 && r.value >= 0 {
+		for _, name := range []string{taskColumn, valueColumn} {
+			if _, err := rows.Column(name); err != nil {
+				return err
+			}
+		}
 		for _, name := range r.options.Tasks {
 			r.number(name)
 		}
 		return nil
 	}
 	r.task = -1
+	return r.wideHeader(rows)
+}
+
+// wideHeader chooses the columns of a table with one for each task.
+func (r *reader) wideHeader(rows *textfile.Rows) error {
+	if r.options.Tasks == nil {
+		if err := rows.Distinct(); err != nil {
+			return err
+		}
+	}
 	wanted := map[int]string{} // tasks by position: headers may have blanks around names
 	for _, name := range r.options.Tasks {
 		position, err := rows.Column(name)
@@ -174,7 +189,7 @@ func (r *reader) keyColumn(rows *textfile.Rows) (int, error) {
 	for i, name := range rows.Header {
 		name = strings.ToLower(strings.TrimSpace(name))
 		if name == "smiles" {
-			return i, nil
+			return rows.Column(rows.Header[i])
 		}
 		if strings.Contains(name, "smiles") {
 			similar = append(similar, i)

@@ -76,6 +76,9 @@ func (x *checking) run(ctx context.Context, stdout, stderr io.Writer) error {
 		rows, err = table.Write(w, check.Merge(x.Merge))
 		return err
 	})
+	for _, f := range table.Losses(check.Merge(x.Merge)) {
+		fmt.Fprintf(stdout, "%-14s %s\n", f.Name, files.Printable(f.Text))
+	}
 	if err == nil {
 		_, err = fmt.Fprintf(stdout, "%s: %d of %d molecules\n", x.Out, rows, len(table.Rows))
 	}

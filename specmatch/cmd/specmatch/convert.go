@@ -151,9 +151,8 @@ func (x *conversion) pack(stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "%s: %d models of %s\n"+
-		"next: specmatch predict -in NEW.csv -model %[1]s -out predictions.csv\n",
-		x.Out, len(members), strings.Join(first.Head.Columns(), ", "))
+	_, err = fmt.Fprintf(stdout, "%s: %d models of %s\n%s",
+		x.Out, len(members), strings.Join(first.Head.Columns(), ", "), nextPredict(x.Out))
 	return err
 }
 

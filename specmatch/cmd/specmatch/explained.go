@@ -137,7 +137,7 @@ func writeExplained(
 // are not drawn.
 func drawExplained(r *records.Record, x *apply.Explanation, column string) string {
 	title := cmp.Or(x.SMILES, x.ID)
-	values := x.Nodes[column]
+	values := x.Drawn(r, column)
 	if len(values) > report.LargestDrawing {
 		return ""
 	}

@@ -602,6 +602,10 @@ const mostTried = 5
 func (x *tuning) chooseEncoder() error {
 	molecules := x.examples.Content == records.Molecules
 	if x.source != nil {
+		if x.source.Card.SelfLoops {
+			return cli.Usagef("-model %s: %w; give one from train with -graphcl-code=false, or with another -method",
+				x.Model, finetune.ErrSelfLoops)
+		}
 		x.arch = x.source.Card.Encoder
 	} else {
 		x.arch = x.encoder.recipe().Architecture(x.examples.Kind, x.examples.Features)

@@ -137,6 +137,7 @@ func (x *tuning) checkSplits(stderr io.Writer) error {
 	x.noteUntrained("the target %q has no training record with a label in %d of %d splits, which learn nothing of it",
 		unlabelled)
 	x.notes = append(x.notes, x.examples.Replicates()...)
+	x.notes = append(x.notes, x.examples.Losses()...)
 	x.notes = append(x.notes, x.examples.Outliers()...)
 	x.notes = append(x.notes, x.examples.RepeatedIDs()...)
 	for _, note := range x.notes {

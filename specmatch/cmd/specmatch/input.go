@@ -286,6 +286,9 @@ func (file *input) describeTable(t *records.Table, sum string, stderr io.Writer)
 
 // describe prints which columns were used, and those that the model was trained on if they differ.
 func (file *input) describe(trained string, stderr io.Writer) {
+	if file.reading.Content == "" {
+		return // the file was not read, as an error says
+	}
 	fmt.Fprintf(stderr, "%s: %v\n", file.In, file.reading)
 	if features := file.reading.Features(); trained != "" && features != "" && features != trained {
 		fmt.Fprintf(stderr, "%s: the model was trained on other columns or keys: %s\n",

@@ -171,6 +171,16 @@ func TestMapLibrary(t *testing.T) {
 	if strings.Count(page, "<figure") != 9 || !strings.Contains(page, "<canvas") || !strings.Contains(page, `"Colour":6`) {
 		t.Errorf("%d figures", strings.Count(page, "<figure"))
 	}
+	write(t, "dates.csv", "smiles,y,when,gap\nCCO,1,,\nCCN,2,2024-05-01,n.d.\nCCC,3,2024-05-02,\n")
+	for column, want := range map[string]string{
+		"when": `dates.csv: column when: no value is a number, such as "2024-05-01": -error takes two columns of numbers`,
+		"gap":  "dates.csv: column gap has no value: -error takes two columns of numbers",
+	} {
+		_, _, err := invoke(t.Context(), "map -in dates.csv -method pca -out d.csv -error y,"+column)
+		if err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
 	for _, by := range []string{"counts", "vectors"} {
 		must(t, "map -in drugs.csv -iterations 20 -out t.csv -by "+by)
 	}

@@ -159,7 +159,7 @@ func TestEmbed(t *testing.T) {
 	bad[5] = "short,CC"
 	write(t, "bad.csv", strings.Join(bad, "\n"))
 	must(t, "embed -in bad.csv -id name -out b.npy -model "+model)
-	want := "line,id,value,reason\n4,odd,C(,column 3: the string ends where an atom is expected\n6,5,,wrong number of fields: 2 where the header has 8\n"
+	want := "line,id,value,reason\n4,odd,C(,character 3 of the SMILES: the string ends where an atom is expected\n6,5,,wrong number of fields: 2 where the header has 8\n"
 	if got := read(t, "b.npy.rejected.csv"); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
@@ -189,7 +189,7 @@ func TestEmbed(t *testing.T) {
 	if all, err := filepath.Glob("*.partial"); err != nil || all != nil {
 		t.Errorf("%v, %v", all, err)
 	}
-	if _, _, err := invoke(t.Context(), "embed -strict -in bad.csv -out s.csv -model "+model); err == nil || !strings.Contains(err.Error(), `bad.csv:4: "C(": column 3`) {
+	if _, _, err := invoke(t.Context(), "embed -strict -in bad.csv -out s.csv -model "+model); err == nil || !strings.Contains(err.Error(), `bad.csv:4: "C(": character 3 of the SMILES`) {
 		t.Errorf("strict: %v", err)
 	}
 	// Standard input and output.
@@ -1096,7 +1096,7 @@ func TestEnsemble(t *testing.T) {
 func checkEnsembleFile(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"all.zip", "run/all.zip", "run/all.zip"} {
-		want := name + ": 3 models of length, share\nnext: specmatch predict -in NEW.csv -model " + name
+		want := name + ": 3 models of length, share\nnext: specmatch predict -in FILE -model " + name
 		if out := must(t, "convert run "+name); !strings.HasPrefix(out, want) {
 			t.Errorf("convert prints %q", out)
 		}
@@ -1196,8 +1196,49 @@ func TestGraphs(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, about)
 		}
 	}
-	if about := must(t, "inspect -model "+model); !strings.Contains(about, "with self-loops") || !strings.Contains(about, "graphcl, seed 0, 1 epochs") {
+	if about := must(t, "inspect -model "+model); strings.Contains(about, "with self-loops") || !strings.Contains(about, "graphcl, seed 0, 1 epochs") {
 		t.Error(about)
+	}
+}
+
+// TestGraphCLCode: the self-loops of GraphCL's code depend on the numbers of nodes, so encoders have them on request
+// alone, and are then not fine-tuned as if they had none. A run keeps its choice when it is resumed.
+func TestGraphCLCode(t *testing.T) {
+	t.Chdir(t.TempDir())
+	lines := func(edges string) string {
+		return strings.Repeat(`{"nodes":4,"edges":`+edges+`,"labels":[1,1,1,1],"y":0.5}`+"\n", 30)
+	}
+	write(t, "a.jsonl", lines("[[0,1],[1,2]]"))
+	write(t, "b.jsonl", lines("[[1,2],[2,3]]"))  // the node without an edge comes first
+	distance := func(dir string) (sum float64) { // of how far the vectors of the two files are from each other
+		must(t, "embed -in a.jsonl -out a.csv -model "+filepath.Join(dir, modelFile))
+		must(t, "embed -in b.jsonl -out b.csv -model "+filepath.Join(dir, modelFile))
+		for column := 1; column <= 16; column++ {
+			sum += math.Abs(numbers(t, "a.csv", column)[0][0] - numbers(t, "b.csv", column)[0][0])
+		}
+		return sum
+	}
+	must(t, "train -in a.jsonl -method graphcl -epochs 1 -out intended"+tiny)
+	if d := distance("intended"); d > 1e-4 {
+		t.Errorf("vectors depend on the numbers of nodes: %v", d)
+	}
+	must(t, "finetune -in a.jsonl -target y -seeds 1 -epochs 1 -out tuned -model "+filepath.Join("intended", modelFile))
+	_, _, err := invoke(t.Context(), "predict -in a.jsonl -model tuned -explain e.jsonl -explain-by fragments -out p.csv")
+	if err == nil || !strings.Contains(err.Error(), "-explain-by fragments is for molecules, and tuned") {
+		t.Errorf("fragments of graphs: %v", err)
+	}
+	must(t, "train -in a.jsonl -method graphcl -graphcl-code -epochs 1 -out code"+tiny)
+	must(t, "train -out code") // and not "cannot be resumed"
+	model := filepath.Join("code", modelFile)
+	if d := distance("code"); d < 1e-2 {
+		t.Errorf("GraphCL's self-loops change nothing: %v", d)
+	}
+	if about := must(t, "inspect -model "+model); !strings.Contains(about, "with self-loops") {
+		t.Error(about)
+	}
+	_, _, err = invoke(t.Context(), "finetune -in a.jsonl -target y -out refused -seeds 1 -model "+model)
+	if err == nil || !strings.Contains(err.Error(), "self-loops of GraphCL's code") || !strings.Contains(err.Error(), "-graphcl-code=false") {
+		t.Errorf("finetune of an encoder with self-loops: %v", err)
 	}
 }
 

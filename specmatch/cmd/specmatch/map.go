@@ -78,6 +78,9 @@ func (x *mapping) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if err := x.checkErrors(items); err != nil {
+		return err
+	}
 	projection, err := x.project(ctx, set, stderr)
 	if err != nil {
 		return err
@@ -116,6 +119,32 @@ func (x *mapping) run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	_, err = fmt.Fprintf(stdout, "%s: coordinates of %d molecules%s\n", x.Out, len(items), text)
 	return err
+}
+
+// checkErrors returns an error if a column of -error has no number.
+func (x *mapping) checkErrors(items []item) error {
+	for _, column := range x.Error {
+		position := slices.Index(x.Keep, column)
+		text := "" // the first value
+		isNumeric := false
+		for _, molecule := range items {
+			value := molecule.fields[position]
+			_, ok := check.Number(value)
+			isNumeric = isNumeric || ok
+			if text == "" && !check.IsNumberGap(strings.TrimSpace(value)) {
+				text = value
+			}
+		}
+		switch {
+		case isNumeric:
+		case text == "":
+			return fmt.Errorf("%s: column %s has no value: -error takes two columns of numbers", x.In, column)
+		default:
+			return fmt.Errorf("%s: column %s: no value is a number, such as %q: -error takes two columns of numbers",
+				x.In, column, text)
+		}
+	}
+	return nil
 }
 
 // errorOf returns the difference of the columns of -error; "" if one of them is no number.

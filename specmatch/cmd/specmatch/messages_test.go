@@ -20,6 +20,8 @@ func TestMessages(t *testing.T) {
 	write(t, "similar.csv", "raw_smiles,SMILES_std,y\nCCO,CCCO,1\n")
 	write(t, "bare.csv", "CCO,1\nCCC,2\n")
 	write(t, "none.csv", "a,b\n1,2\n")
+	write(t, "commas.csv", "smiles,id,\"y, nM\"\nCCO,\"2,4-D\",1\n")
+	write(t, "blank.csv", "smiles,,\nCCO,,\n")
 	write(t, "edges.csv", "source,target\n1,2\n2,3\n")
 	must(t, "finetune -in m.csv -target length -epochs 1 -seeds 2 -out run"+few+tiny)
 	must(t, "embed -in m.csv -features descriptors -out v.npy")
@@ -87,7 +89,7 @@ func TestMessages(t *testing.T) {
 		"compare -in run -out r.html":                                     "-in is needed: two runs, as in -in runs/a,runs/b",
 		// libraries
 		"search -in m.csv -out h.csv":                            "-query, -queries or -smarts is needed: SMILES to search for, a file of them, or a substructure",
-		"search -in m.csv -query CC( -out h.csv":                 `"CC(": column 4: the string ends where an atom is expected`,
+		"search -in m.csv -query CC( -out h.csv":                 `"CC(": character 4 of the SMILES: the string ends where an atom is expected`,
 		"search -in m.csv -smarts C( -out h.csv":                 "-smarts C(: smarts: ",
 		"search -in m.csv -smarts C -least 0.5 -out h.csv":       "-least, -by and -model compare molecules with queries: give -query or -queries",
 		"search -in m.csv -query CCO -out h.txt":                 "-out h.txt: want a name that ends in .csv, or -",
@@ -123,6 +125,12 @@ func TestMessages(t *testing.T) {
 		"embed -in m.csv -out w.npy -backend cudo":              `want cpu, cuda or cuda-3xtf32; did you mean "cuda"?`,
 		"finetune -in active.csv -target y":                     `column y has "active" in all records with a target, so there is nothing to learn`,
 		"finetune -in m.sdf -target pic50":                      "no record has a value of pic50; did you mean \"pIC50\"?",
+		"check -in m.sdf -target pic50":                         "no record has a value of pic50; did you mean \"pIC50\"?",
+		"embed -in m.sdf -keep pic50 -out w.csv":                "no record has a value of pic50; did you mean \"pIC50\"?",
+		"search -in m.sdf -smarts C -keep pic50 -out h.csv":     "no record has a value of pic50; did you mean \"pIC50\"?",
+		"finetune -in commas.csv -target y,nM":                  `no column "y"; did you mean "y, nM"? In a list, write it as '"y, nM"'`,
+		"pick -in commas.csv -id id -first 2,4-D -out p.csv":    `-first 2: no molecule of commas.csv has this id; did you mean "2,4-D"? In a list, write it as '"2,4-D"'`,
+		"pick -in blank.csv -id y -first 2 -out p.csv":          `no column "y"`,
 		"check -in m.sdf -id Name":                              `no record can be used, such as line 1: there is no "Name"`,
 		"predict -in m.csv -answers -out w.csv -model " + model: "answers are of binary tasks, and the model predicts others",
 		// splits
@@ -165,9 +173,14 @@ func TestUnderstood(t *testing.T) {
 		t.Errorf("%q", rows)
 	}
 	stdout = must(t, "finetune -in m.csv -target length -epochs 1 -seeds 2 -out run"+few+tiny)
-	if want := "next: specmatch predict -in NEW.csv -model run -out predictions.csv\n"; !strings.HasSuffix(stdout, want) {
+	if want := "next: specmatch predict -in FILE -model run -out predictions.csv\n"; !strings.HasSuffix(stdout, want) {
 		t.Errorf("ends with %q", stdout)
 	}
+	stdout = must(t, "finetune -in m.csv -target length -out a,b"+quick)
+	if want := "next: specmatch predict -in FILE -model '\"a,b\"' -out predictions.csv\n"; !strings.HasSuffix(stdout, want) {
+		t.Errorf("ends with %q", stdout)
+	}
+	must(t, `predict -in m.csv -model "a,b" -out p.csv`)
 	write(t, "odd.csv", "name,mol,y\n"+strings.Repeat("a,CCO,1\nb,CCC,2\nc,CCCC,3\n", 10))
 	stdout, stderr, err = invoke(t.Context(), "finetune odd.csv only -id name -epochs 1 -seeds 1"+few+tiny)
 	if err != nil || !strings.Contains(stderr, "odd.csv: -target y, the only column that it can be\n") {

@@ -267,6 +267,9 @@ func (x *prediction) checkModels(models []*model.Trained) error {
 			return fmt.Errorf("%s: an encoder without a head cannot predict: embed with it, "+
 				"or finetune it first", x.Models[i])
 		}
+		if x.By == byFragments && m.Card.Features != nil {
+			return cli.Usagef("-explain-by fragments is for molecules, and %s reads graphs", x.Models[i])
+		}
 		if !x.joins() && !apply.Alike(models[0].Card, m.Card) {
 			return cli.Usagef("-model: %s and %s predict different things, or from different features",
 				x.Models[0], x.Models[i])

@@ -35,6 +35,15 @@ func TestSDF(t *testing.T) {
 		must(t, "predict -in "+in+" -model "+filepath.Join(out+"-fine", "model-0.safetensors")+" -out "+out+"-predicted.csv")
 		results[k] = []string{read(t, out+".csv"), read(t, out+"-predicted.csv")}
 	}
+	text := strings.ReplaceAll(sd.String(), "> <share>\n", "> <share>\n1\n\n> <Comment>\nline 1\nline 2; x\n")
+	write(t, filepath.Join(dir, "lines.sdf"), text)
+	kept := filepath.Join(dir, "kept.csv")
+	for _, line := range []string{"embed -features descriptors", "search -smarts C"} {
+		must(t, line+" -in "+filepath.Join(dir, "lines.sdf")+" -keep Comment -out "+kept)
+		if value := read(t, kept); !strings.Contains(value, ",\"line 1\nline 2; x\n") {
+			t.Errorf("%s: the lines of a property: %.200s", line, value)
+		}
+	}
 	for i, of := range results[0] {
 		if results[1][i] != of {
 			t.Errorf("from the SD file\n%s\nfrom the table\n%s", results[1][i], of)

@@ -91,9 +91,13 @@ func methodNames() []string {
 func setupTrain(f *cli.FlagSet) cli.Action {
 	x := &trainCommand{
 		run: training.Run{
-			Method:   method.SpecMatch,
-			Recipe:   cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01},
-			Settings: training.Settings{OwnRecipes: true},
+			Method: method.SpecMatch,
+			Recipe: cli.Recipe{Epochs: 20, Batch: 128, LR: 0.01},
+			Settings: training.Settings{
+				// The experiments compare with GraphCL's code; users want vectors that no numbering of nodes changes.
+				Options:    method.Options{method.GraphCLCode.Name(): false},
+				OwnRecipes: true,
+			},
 		},
 		encoder: encoder{Hidden: 32, Layers: 3, Atoms: feature.Hu.Name},
 		Readout: readoutAuto,
@@ -311,8 +315,8 @@ func (x *trainCommand) train(ctx context.Context, stdout, stderr io.Writer) erro
 	return plan.Run(ctx, stdout, stderr, func() error {
 		model := dir.Join(modelFile)
 		_, err := fmt.Fprintf(stdout, "%s: %s trained on %d %s by %s\n"+
-			"next: specmatch embed -in FILE -model %[1]s -out vectors.npy, or finetune -model %[1]s\n",
-			model, r.Encoder.Kind, len(t.Records), t.Content, r.Method)
+			"next: specmatch embed -in FILE -model %[6]s -out vectors.npy, or finetune -model %[6]s\n",
+			model, r.Encoder.Kind, len(t.Records), t.Content, r.Method, cli.ShellQuote(model))
 		return err
 	})
 }

@@ -19,9 +19,11 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/specmatch/finetune"
 	"github.com/specmatch/specmatch/specmatch/model"
 	"github.com/specmatch/specmatch/specmatch/run"
+	"github.com/specmatch/specmatch/specmatch/setting"
 	"github.com/specmatch/specmatch/specmatch/table"
 	"github.com/specmatch/specmatch/specmatch/train"
 	"github.com/specmatch/specmatch/tensor/files"
@@ -83,10 +85,15 @@ func (x *tuning) report(stdout io.Writer, results []outcome, points []point) err
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "models, test predictions and metrics: %s%c\n"+
-		"next: specmatch predict -in NEW.csv -model %[1]s -out predictions.csv\n",
-		x.dir.Path, os.PathSeparator)
+	_, err = fmt.Fprintf(stdout, "models, test predictions and metrics: %s%c\n%s",
+		x.dir.Path, os.PathSeparator, nextPredict(x.dir.Path))
 	return err
+}
+
+// nextPredict returns the line with the command that predicts with models, by their path as an element of -model.
+func nextPredict(path string) string {
+	return fmt.Sprintf("next: specmatch predict -in FILE -model %s -out predictions.csv\n",
+		cli.ShellQuote(setting.JoinList([]string{path})))
 }
 
 // writeRejected lists the records that could not be used, if there are any.

@@ -233,6 +233,11 @@ def test_graphs(tmp_path):
         e.transform(SMILES)
     with pytest.raises(ValueError, match="features of shape"):
         e.transform([([[0, 1]], [0.5, 1.5])])
+    gap = nx.Graph()
+    gap.add_nodes_from([("a", {"attributes": [0.5, 1.0]}), ("b", {"attributes": [float("nan"), 1.0]})])
+    with pytest.raises(SpecmatchError, match="record 0: .*attribute 0 of node 1 is null"):
+        e.transform([gap])
+    assert records.line({"a": [1.5, float("inf")], "b": "NaN"}) == '{"a": [1.5, null], "b": "NaN"}'
 
     assert records.graph(0, ([], 3)) == {"edges": [], "nodes": 3}
     # Where no record says what records are, the model does.
@@ -467,9 +472,10 @@ def test_rdkit():
     assert explained(chem.AddHs(chem.MolFromSmiles("*CCO")), 0, 1, 2, 3)
     assert explained(chem.MolFromSmiles("[H]/N=C/C"), 0, 1, 2, 3)  # its hydrogen has a configuration
     r.set_params(largest_fragment=True)
-    assert explained(chem.MolFromSmiles("[Na+].OCC"), 3, 2, 1) and r.explain([chem.MolFromSmiles("[Na+].OCC")])[0][0] == 0
-    with pytest.raises(ValueError, match="record 0: which 2 of 4 atoms are explained is not known"):
-        r.explain([chem.MolFromSmiles("CO.CC")])
+    salt = chem.MolFromSmiles("[Na+].OCC")
+    assert explained(salt, 3, 2, 1, 0) and r.explain([salt])[0][0] == 0
+    twins = r.explain([chem.MolFromSmiles("CO.CC")])[0]  # of two parts with as many heavy atoms
+    assert (twins[:2] == 0).all() and (twins[2:] != 0).all()
 
 
 def test_help():
@@ -676,8 +682,8 @@ def test_torch(tmp_path):
     edges = torch.tensor([(a, b) for n, (e, _) in zip(first, GRAPHS) for i, j in e for a, b in ((n + i, n + j), (n + j, n + i))]).T
     x = torch.eye(3)[torch.tensor([v for _, labels in GRAPHS for v in labels])]
     file, again = str(tmp_path / "e.safetensors"), str(tmp_path / "again.safetensors")
-    for method in ("graphcl", "infonce"):
-        Embedder(method=method, epochs=1, **TINY).fit(GRAPHS).save(file)
+    for method, code in (("graphcl", True), ("infonce", None)):
+        Embedder(method=method, graphcl_code=code, epochs=1, **TINY).fit(GRAPHS).save(file)
         module = specmatch.to_torch(file)
         near(module(x, edges, batch), Embedder(file).transform(GRAPHS))
     card, draw = specmatch.read_card(file), torch.Generator().manual_seed(1)

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/specmatch/specmatch/specmatch/cli"
 	"github.com/specmatch/specmatch/tensor/files"
 )
 
@@ -87,12 +88,12 @@ func (s *Sweep) writeScripts(dir, folder string, tasks []Task, o Slurm, command 
 	for _, t := range s.Gather() {
 		gather.WriteString(s.command(t) + "\n")
 	}
-	gather.WriteString(quote(command) + "\n")
+	gather.WriteString(cli.ShellQuote(command...) + "\n")
 	logs := strings.ReplaceAll(dir, "%", "%%") + string(filepath.Separator)
 	array := o.header("sweep", folder, logs+"%a.log", fmt.Sprintf("--array=0-%d", len(tasks)-1))
 	// exec lets signals reach the program, which then saves its state.
 	array += "eval \"exec $(sed -n \"$((SLURM_ARRAY_TASK_ID + 1))p\" " +
-		quote([]string{filepath.Join(dir, "tasks")}) + ")\"\n"
+		cli.ShellQuote(filepath.Join(dir, "tasks")) + ")\"\n"
 	texts := map[string]string{
 		"tasks":    lines.String(),
 		"array.sh": array,
@@ -129,26 +130,13 @@ func (o Slurm) header(name, folder, log string, extra ...string) string {
 	var b strings.Builder
 	b.WriteString("#!/bin/bash\n")
 	for _, option := range options {
-		b.WriteString("#SBATCH " + quote([]string{option}) + "\n")
+		b.WriteString("#SBATCH " + cli.ShellQuote(option) + "\n")
 	}
 	return b.String()
 }
 
 func (s *Sweep) command(t Task) string {
-	return quote(append([]string{s.Program}, s.args(t)...))
-}
-
-func quote(words []string) string {
-	var quoted []string
-	for _, w := range words {
-		if strings.Trim(w,
-			"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+.,:/@%") != "" ||
-			w == "" {
-			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-		quoted = append(quoted, w)
-	}
-	return strings.Join(quoted, " ")
+	return cli.ShellQuote(append([]string{s.Program}, s.args(t)...)...)
 }
 
 func sbatch(args ...string) (string, error) {
@@ -157,7 +145,7 @@ func sbatch(args ...string) (string, error) {
 	c.Stderr = &stderr
 	out, err := c.Output()
 	if err != nil {
-		return "", fmt.Errorf("sbatch %s: %w: %s", quote(args), err, strings.TrimSpace(stderr.String()))
+		return "", fmt.Errorf("sbatch %s: %w: %s", cli.ShellQuote(args...), err, strings.TrimSpace(stderr.String()))
 	}
 	job, _, _ := strings.Cut(strings.TrimSpace(string(out)), ";") // the cluster's name may follow
 	return job, nil

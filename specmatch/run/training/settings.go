@@ -16,7 +16,7 @@ type Settings struct {
 }
 
 // Register defines a flag for every setting that one of the methods reads in a regime, except for
-// those that the program sets itself. A flag that is given and that none of the chosen methods
+// those that the program sets itself. Values that Options already has are the defaults. A flag that is given and that none of the chosen methods
 // reads is a usage error, as are options that contradict one another for a chosen method.
 func (s *Settings) Register(
 	f *cli.FlagSet, r method.Regime, names []string, chosen func() []string, except ...setting.Setting,
@@ -58,7 +58,7 @@ func (s *Settings) Register(
 		if i < 0 {
 			return "", nil
 		}
-		for _, x := range methods[i].Reads(method.Setup{Regime: r}) {
+		for _, x := range methods[i].Reads(method.Setup{Regime: r, Options: s.Options}) {
 			flags = append(flags, x.Name())
 		}
 		return methods[i].Title, flags

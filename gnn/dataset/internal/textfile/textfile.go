@@ -7,7 +7,6 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/binary"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -255,63 +254,120 @@ func (t *Text) Close() error {
 }
 
 // Rows reads the rows of a table, whose first line is its header. Columns are separated by
-// commas, semicolons or tabs, whichever occur most often in the header.
+// commas, semicolons or tabs, whichever occur most often in the header, or by what a line such as sep=; above
+// the header says.
 type Rows struct {
-	Header []string // distinct names
+	Header []string // columns that are not asked for may have one name, or none
 	Row    []string // the current row; valid until the next
 	File   string
 
 	lines  *Lines
 	comma  rune
-	start  int         // line of the row
-	fields *csv.Reader // the reader of the row; nil if the row has no quotes
+	header int   // line of the header
+	start  int   // line of the row
+	places []int // for each field, how many lines of the row are before it; nil if the row has no quotes
 }
 
 // Rows reads the header of the table.
 func (t *Text) Rows() (*Rows, error) {
-	c := &Rows{File: t.Name, lines: t.Lines(), comma: ','}
-	first, err := c.lines.line()
-	for err == nil && first == "" {
-		first, err = c.lines.line()
-	}
-	if err == io.EOF {
-		return nil, c.BadHeader("", "want a header, have an empty file")
-	}
+	c := &Rows{File: t.Name, lines: t.Lines()}
+	text, err := c.firstLine()
 	if err != nil {
 		return nil, err
 	}
-	// Choose the separator.
-	outside := true // of quotes
-	counts := map[rune]int{}
-	for _, r := range first {
-		if r == '"' {
-			outside = !outside
-		} else if outside {
-			counts[r]++
+	separator, isNamed := namedSeparator(text)
+	if isNamed {
+		text, err = c.firstLine()
+		if err != nil {
+			return nil, err
+		}
+		c.comma = separator
+	} else {
+		c.comma, err = c.separator(text)
+		if err != nil {
+			return nil, err
 		}
 	}
-	for _, r := range ";\t" {
-		if counts[r] > counts[c.comma] {
-			c.comma = r
-		}
-	}
-	c.lines.unread(nil, first)
+	c.lines.unread(nil, text)
 	c.lines.Line--
 	if err := c.Next(); err != nil {
 		return nil, err
 	}
 	c.Header = slices.Clone(c.Row)
 	t.header = c.lines.Line
-	if err := CheckUTF8(first); err != nil {
+	if err := CheckUTF8(text); err != nil {
 		return nil, c.BadHeader("", err.Error())
 	}
+	return c, nil
+}
+
+// firstLine returns the next line that is not empty, which is to be the header.
+func (c *Rows) firstLine() (text string, err error) {
+	for err == nil && text == "" {
+		text, err = c.lines.line()
+	}
+	c.header = c.lines.Line
+	if err == io.EOF {
+		c.header = 1
+		return "", c.BadHeader("", "want a header, have an empty file")
+	}
+	return text, err
+}
+
+// namedSeparator returns the separator that a line such as sep=; names. Excel writes and reads such a line.
+func namedSeparator(text string) (separator rune, ok bool) {
+	if unquoted, isQuoted := strings.CutPrefix(text, `"`); isQuoted {
+		text = strings.TrimSuffix(unquoted, `"`)
+	}
+	const prefix = "sep="
+	if len(text) != len(prefix)+1 || !strings.EqualFold(text[:len(prefix)], prefix) {
+		return 0, false
+	}
+	separator = rune(text[len(prefix)])
+	isSign := unicode.IsPunct(separator) || unicode.IsSymbol(separator) || unicode.IsSpace(separator)
+	return separator, isSign && separator != '"'
+}
+
+// separator returns what separates the columns of a header.
+func (c *Rows) separator(header string) (rune, error) {
+	const separators = ",;\t"
+	counts := map[rune]int{}
+	isQuoted := false
+	previous := ','
+	for _, r := range header {
+		switch {
+		case isQuoted:
+			isQuoted = r != '"'
+		case r == '"' && strings.ContainsRune(separators, previous):
+			isQuoted = true
+		default:
+			counts[r]++
+		}
+		previous = r
+	}
+	best := ','
+	for _, r := range separators {
+		if counts[r] > counts[best] {
+			best = r
+		}
+	}
+	if counts[best] == 0 && counts['|'] > 0 {
+		return 0, c.BadHeader(header, "columns are separated by commas, semicolons or tabs, and | is none of them: "+
+			"write a line sep=| above this one")
+	}
+	return best, nil
+}
+
+// Distinct returns an error if two columns have the same name. It is for tables all of whose columns are used.
+func (c *Rows) Distinct() error {
 	sorted := slices.Sorted(slices.Values(c.Header))
 	for i, name := range sorted[1:] {
 		if name == sorted[i] {
-			return nil, c.BadHeader("", fmt.Sprintf("two columns named %q", name))
+			_, err := c.Column(name)
+			return err
 		}
 	}
-	return c, nil
+	return nil
 }
 
 // ReadRows reads a table. It calls header when the header is known, and row, if set, for
@@ -351,7 +407,7 @@ func (c *Rows) Begins(names ...string) error {
 
 // Next reads the next row; the error at the end is [io.EOF]. After a
 // [*dataset.SyntaxError] it continues with the next line: a quote that is not closed costs
-// no row but its own.
+// no row but its own, and the line that seemed to close it.
 func (c *Rows) Next() error {
 	text := ""
 	for text == "" {
@@ -362,7 +418,7 @@ func (c *Rows) Next() error {
 		}
 	}
 	c.start = c.lines.Line
-	c.fields = nil
+	c.places = nil
 	if !strings.Contains(text, `"`) {
 		c.Row = c.Row[:0]
 		for field := range strings.SplitSeq(text, string(c.comma)) {
@@ -370,60 +426,60 @@ func (c *Rows) Next() error {
 		}
 		return c.counted()
 	}
-	// A row with quotes goes on as long as one is open.
-	lines := []string{text}
-	size := len(text)
-	odd := strings.Count(text, `"`)%2 == 1
-	var err error
-	for odd && size < LongestLine && err == nil {
-		var next string
-		next, err = c.lines.line()
-		if err == nil {
-			lines = append(lines, next)
-			size = size + 1 + len(next)
-			odd = strings.Count(next, `"`)%2 == 0
-		}
-	}
-	r := csv.NewReader(strings.NewReader(strings.Join(lines, "\n")))
-	r.Comma = c.comma
-	r.FieldsPerRecord = -1
-	row, bad := r.Read()
-	if bad == nil && !odd && r.InputOffset() >= int64(size) {
-		c.Row = row
-		c.fields = r
-		bad = c.counted()
-		if bad == nil {
-			return nil
-		}
-	}
-	// A row that cannot be read gives its other lines back.
-	isComplete := len(lines) == 1 && !odd
-	if _, ok := bad.(*csv.ParseError); isComplete && !ok {
-		return bad
-	}
-	c.lines.unread(err, lines[1:]...)
-	c.lines.Line = c.start
-	return &dataset.SyntaxError{
-		File:   c.File,
-		Line:   c.start,
-		Value:  Shorten(text),
-		Reason: reasonFor(bad, isComplete),
-	}
+	return c.nextQuoted(text)
 }
 
-// reasonFor says why a row with quotes cannot be read, given the error of its fields. A row that is not complete
-// gives its other lines back.
-func reasonFor(bad error, isComplete bool) string {
-	const rest = "; the lines after this one are read as rows of their own"
-	var syntax *csv.ParseError
-	var count *dataset.SyntaxError
-	switch {
-	case isComplete && errors.As(bad, &syntax):
-		return syntax.Err.Error()
-	case errors.As(bad, &count): // every quote is closed
-		return count.Reason + rest
+// nextQuoted reads a row with quotes, whose first line is known.
+func (c *Rows) nextQuoted(text string) error {
+	row := quotedRow{comma: string(c.comma)}
+	bad := row.add(text)
+	if c.start == c.lines.tail && (row.hasBare || row.isOpen) {
+		return c.badRow(text, "this line has a quote that may be the end of a row before it, which is rejected")
 	}
-	return "a quote that opens here is not closed" + rest
+	// A row goes on as long as a quote is open.
+	lines := []string{text}
+	size := len(text)
+	var ending error
+	for row.isOpen && bad == nil && size < LongestLine && ending == nil {
+		var next string
+		next, ending = c.lines.line()
+		if ending == nil {
+			lines = append(lines, next)
+			size = size + 1 + len(next)
+			bad = row.add(next)
+		}
+	}
+	if bad == nil && !row.isOpen {
+		c.Row = row.fields
+		c.places = row.places
+		bad = c.counted()
+		if bad == nil || len(lines) == 1 {
+			return bad
+		}
+	}
+	if bad == errBehind && len(lines) == 1 {
+		return c.badRow(text, bad.Error())
+	}
+	// A row that cannot be read gives its other lines back. The last of them has the quote that ends the field,
+	// and must not pass for a row of its own with this quote.
+	c.lines.unread(ending, lines[1:]...)
+	c.lines.Line = c.start
+	if bad != nil {
+		c.lines.tail = c.start + len(lines) - 1
+	}
+	// The rejected row says why.
+	const consequence = "; the lines after this one are read as rows of their own"
+	var count *dataset.SyntaxError
+	if errors.As(bad, &count) { // every quote is closed
+		return c.badRow(text, count.Reason+consequence)
+	}
+	return c.badRow(text, `a quote that opens here is not closed: a field that is to begin with this character is `+
+		`written as """…"`+consequence)
+}
+
+// badRow returns an error about the row that begins with the text.
+func (c *Rows) badRow(text, reason string) error {
+	return &dataset.SyntaxError{File: c.File, Line: c.start, Value: Shorten(text), Reason: reason}
 }
 
 // counted returns an error unless the row has a field for each column.
@@ -438,11 +494,10 @@ func (c *Rows) counted() error {
 
 // Line returns the line where a field of the row begins.
 func (c *Rows) Line(field int) int {
-	if c.fields == nil {
+	if c.places == nil {
 		return c.start
 	}
-	line, _ := c.fields.FieldPos(field)
-	return c.start + line - 1
+	return c.start + c.places[field]
 }
 
 // Bad returns an error about a field of the row.
@@ -459,30 +514,39 @@ func (c *Rows) Bad(field int, reason string) *dataset.SyntaxError {
 func (c *Rows) BadHeader(value, reason string) *dataset.SyntaxError {
 	return &dataset.SyntaxError{
 		File:   c.File,
-		Line:   1,
+		Line:   c.header,
 		Value:  Shorten(value),
 		Reason: reason,
 	}
 }
 
 // Column returns the position of a column. Blanks around names do not matter, unless two
-// columns differ in nothing else.
+// columns differ in nothing else. It returns an error if two columns have the name.
 func (c *Rows) Column(name string) (int, error) {
-	i := slices.Index(c.Header, name)
-	if i < 0 {
-		matches := func(h string) bool {
-			return strings.TrimSpace(h) == strings.TrimSpace(name)
-		}
-		first := slices.IndexFunc(c.Header, matches)
-		if first >= 0 && !slices.ContainsFunc(c.Header[first+1:], matches) {
-			i = first
-		}
+	places := c.named(func(h string) bool { return h == name })
+	if len(places) > 1 {
+		return 0, c.BadHeader("", fmt.Sprintf(
+			"two columns named %q, the columns %d and %d: rename one of them", name, places[0]+1, places[1]+1))
 	}
-	if i < 0 {
+	if len(places) == 0 {
+		trimmed := strings.TrimSpace(name)
+		places = c.named(func(h string) bool { return strings.TrimSpace(h) == trimmed })
+	}
+	if len(places) != 1 {
 		reason := fmt.Sprintf("no column %q", name) + suggest.DidYouMean(name, c.Header)
 		return 0, c.BadHeader(strings.Join(c.Header, ","), reason)
 	}
-	return i, nil
+	return places[0], nil
+}
+
+// named returns the positions of the columns whose names are as wanted.
+func (c *Rows) named(isWanted func(string) bool) (places []int) {
+	for i, h := range c.Header {
+		if isWanted(h) {
+			places = append(places, i)
+		}
+	}
+	return places
 }
 
 // LongestLine is how many bytes a line or a row of a table may have; longer ones are skipped.
@@ -497,6 +561,8 @@ type Lines struct {
 	File string
 	Line int // number of the current one
 
+	tail int // the line that seems to end a row that was rejected, 0 before there is one
+
 	r    *bufio.Reader
 	buf  []byte
 	back []string // lines that were given back, the next one last
@@ -509,11 +575,11 @@ func (t *Text) Lines() *Lines {
 	return t.lines
 }
 
-// Position returns the number of the line that was read last, and that of the last line of the header that Rows
-// has read, 0 if it has read none.
+// Position returns the number of the last line that what was read depends on, and that of the last line of the header
+// that Rows has read, 0 if it has read none.
 func (t *Text) Position() (line, header int) {
 	if t.lines != nil {
-		line = t.lines.Line
+		line = max(t.lines.Line, t.lines.tail)
 	}
 	return line, t.header
 }

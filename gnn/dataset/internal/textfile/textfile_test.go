@@ -105,7 +105,7 @@ func TestBudget(t *testing.T) {
 		"a,b\n1,2\n" + long + ",2\n3,4\n":               "1|2;3 longer than;3|4;EOF",
 		"a,b\n1,2\n\"" + long[1:] + "\n" + "3,4\n5,6\n": "1|2;3 longer than;3|4;5|6;EOF",
 		"a,b\n\"1\n" + long + ",2\n3,4\n":               "2 a quote tha;3 longer than;3|4;EOF",
-		"a,b\n\"1\n2\",2\n3,\"4\n5\",\n":                "1\n2|2;4 wrong numbe;5 a quote tha;EOF",
+		"a,b\n\"1\n2\",2\n3,\"4\n5\",\n":                "1\n2|2;4 wrong numbe;5 this line h;EOF",
 		"a,b\n" + longer + "\n":                         "dataset: n:2: longer than 1024 bytes, and even than 1048576, where the reading ends",
 		packed.String():                                 "1|2;EOF",
 		"PK\x03\x04":                                    "dataset: n: is a zip archive: unpack it, or name it .zip if it is a set in TUDataset's format",

@@ -351,7 +351,8 @@ class Predictor(parameters.Predictor, Base):
         list of numpy.ndarray of float64
             For each record the contributions [nodes×outputs], of atoms in the order of the SMILES or of RDKit's
             molecule, and of outputs in the order of the targets or of classes_; None for one that cannot be read.
-            Hydrogens of RDKit's molecule are counted at their neighbours, and have rows of 0.
+            Hydrogens of RDKit's molecule are counted at their neighbours, and have rows of 0. So have the atoms that
+            largest_fragment drops.
         """
         data = list(records.listed(X))
         explained: list[NDArray[np.float64] | None] = [None] * len(data)

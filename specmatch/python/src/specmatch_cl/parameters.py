@@ -224,9 +224,10 @@ class Embedder:
             Features A,B of molecules to concatenate into a vector: encoder, pretrained[:NAME], descriptors,
             rdkit, crippen, morgan[:RADIUS[:SIZE]] or bits[:RADIUS[:SIZE]], that is the 52 descriptors,
             Crippen's logP and MR, and Morgan counts or bits as in RDKit (2:2048 by default).
-        graphcl_code : bool, default True
-            Use the augmentations, self-loops and batch order of GraphCL's code; false: the intended
-            augmentations and reshuffled batches of the other methods.
+        graphcl_code : bool, default False
+            Use the augmentations, batch order and self-loops of GraphCL's code, whose self-loops, and thus
+            vectors, depend on how nodes are numbered; false: the intended augmentations and reshuffled batches
+            of the other methods.
         hidden : int, default 32; 300 for molecules
             Hidden width of a new encoder.
         ignore : str or list of str

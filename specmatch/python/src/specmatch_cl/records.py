@@ -2,6 +2,7 @@
 import csv
 import io
 import json
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from importlib import import_module
 from itertools import chain, islice
@@ -44,7 +45,22 @@ def encode(records: Iterable[Any], targets: Sequence[Sequence[str]] = (), ignore
         rows = ([i, smiles(i, r), *(t[i] for t in targets)] for i, r in numbered)
         return "csv", table(chain([["row", "smiles", *names]], rows))
     known = ({"row": i} | graph(i, r, ignore) | {name: t[i] for name, t in zip(names, targets)} for i, r in numbered)
-    return "jsonl", (json.dumps(keys).encode() + b"\n" for keys in known)
+    return "jsonl", (line(keys).encode() + b"\n" for keys in known)
+
+def line(keys: dict[str, Any]) -> str:
+    """A line of JSON Lines. NaN and infinity, which are not JSON, become null: the program names where one is."""
+    try:
+        return json.dumps(keys, allow_nan=False)
+    except ValueError:
+        return json.dumps(finite(keys))
+
+def finite(value: Any) -> Any:
+    """The value with None in place of numbers that are not finite."""
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in cast(dict[str, Any], value).items()}
+    if isinstance(value, list):
+        return [finite(item) for item in cast(list[Any], value)]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 def table(rows: Iterator[list[Any]]) -> Iterator[bytes]:
     while piece := list(islice(rows, CHUNK)):
@@ -66,8 +82,7 @@ def smiles(i: int, record: Any) -> str:
 def by_atom(i: int, molecule: Any, rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """Rows in the order of the SMILES that the program got, put into that of the atoms of RDKit's molecule.
 
-    The program drops the hydrogens that RDKit's reader of SMILES drops, and with largest_fragment other parts of a
-    salt: their rows are 0.
+    The program drops the hydrogens that RDKit's reader of SMILES drops: their rows are 0.
     """
     chem: Any = import_module("rdkit.Chem")
     order: list[int] = list(molecule.GetPropsAsDict(True, True)["_smilesAtomOutputOrder"])
@@ -76,13 +91,12 @@ def by_atom(i: int, molecule: Any, rows: NDArray[np.float64]) -> NDArray[np.floa
         atom.SetIntProp("number", atom.GetIdx())
     without = {atom.GetIntProp("number") for atom in chem.RemoveHs(numbered, sanitize=False).GetAtoms()}
     heavy = [a for a in order if a in without]
-    parts = [[a for a in heavy if a in part] for part in chem.GetMolFrags(molecule)]
-    kept = [o for o in (order, heavy) if len(o) == len(rows)][:1] or [o for o in parts if len(o) == len(rows)]
-    if len(kept) != 1:
+    explained = order if len(order) == len(rows) else heavy
+    if len(explained) != len(rows):
         raise ValueError(f"record {i}: which {len(rows)} of {len(order)} atoms are explained is not known: "
-                         "explain its SMILES, or remove hydrogens and small fragments first")
+                         "explain its SMILES, or remove hydrogens first")
     scattered = np.zeros((len(order), rows.shape[1]))
-    scattered[kept[0]] = rows
+    scattered[explained] = rows
     return scattered
 
 def graph(i: int, record: Any, ignore: Collection[str] = ()) -> dict[str, Any]:
