@@ -3,6 +3,7 @@ package apply_test
 import (
 	"bytes"
 	"context"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -311,6 +312,62 @@ func TestText(t *testing.T) {
 	}
 	if _, err := job.WriteFile(t.Context(), "."+string(filepath.Separator)+"m.csv"); err == nil || !strings.Contains(err.Error(), "it is the input") {
 		t.Errorf("onto itself: %v", err)
+	}
+}
+
+// TestIDs: ids and fields keep their tabs and line breaks, so that different ones stay different.
+func TestIDs(t *testing.T) {
+	t.Chdir(t.TempDir())
+	names := []string{"a\nb", `a\nb`, "tab\there", `tab\there`, "\tb", "c\rd", `q"x`}
+	var text bytes.Buffer
+	w := csv.NewWriter(&text)
+	w.Write([]string{"smiles", "name"})
+	for _, name := range names {
+		w.Write([]string{"C", name})
+	}
+	w.Write([]string{"C(", "un\nusable"})
+	w.Flush()
+	if err := os.WriteFile("m.csv", text.Bytes(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		out, table string
+		keep       int
+	}{{"v.csv", "v.csv", 1}, {"v.npy", "v.npy.ids.csv", 0}, {"v.parquet", "v.parquet", 0}} {
+		job := apply.Job{
+			Path:    "m.csv",
+			Records: records.Options{ID: "name", Fields: []string{"name"}},
+			Model:   apply.Model{Columns: []string{"nodes"}, Rows: nodes},
+			Keep:    c.keep,
+		}
+		if _, err := job.WriteFile(t.Context(), c.out); err != nil {
+			t.Fatal(err)
+		}
+		var table io.Reader
+		var err error
+		if c.out == c.table && c.keep == 0 {
+			table, err = parquet.Open(c.table)
+		} else {
+			table, err = os.Open(c.table)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := csv.NewReader(table).ReadAll()
+		if err != nil || len(rows) != 1+len(names) {
+			t.Fatalf("%s: %q, %v", c.out, rows, err)
+		}
+		for i, row := range rows[1:] {
+			for k, field := range row[:1+c.keep] {
+				if field != names[i] {
+					t.Errorf("%s: column %d is %q, want %q", c.out, k, field, names[i])
+				}
+			}
+		}
+		rejected, err := os.ReadFile(c.out + apply.Rejected)
+		if err != nil || !bytes.Contains(rejected, []byte(",\"un\nusable\",")) {
+			t.Errorf("%s: %q, %v", c.out, rejected, err)
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"unsafe"
 
 	"github.com/specmatch/specmatch/gnn/dataset/parquet"
+	"github.com/specmatch/specmatch/specmatch/shard"
 	"github.com/specmatch/specmatch/tensor/files"
 )
 
@@ -49,18 +50,28 @@ func formatOf(path string, half bool) (format, error) {
 	return nil, fmt.Errorf("%s: want a name that ends in .npy, .csv or .parquet", path)
 }
 
-// Outputs returns the names of all files that [Job.WriteFile] may write for an output, temporary ones included. It is
-// an error if the name has no known ending.
-func Outputs(path string) ([]string, error) {
+// Outputs returns the names of all files that [Job.WriteFile] may write for an output, temporary ones included, and
+// those of a shard of it, unless that is the zero Shard. It is an error if the name has no known ending.
+func Outputs(path string, part shard.Shard) ([]string, error) {
 	format, err := formatOf(path, false)
 	if err != nil {
 		return nil, err
 	}
-	names := []string{path + journalEnding, path + files.LockEnding}
-	for _, name := range partsOf(format, path) {
-		names = append(names, name, name+partialEnding)
+	names := outputsOf(path, partsOf(format, path))
+	if part.N > 0 {
+		path = shardPath(part, path)
+		names = append(names, outputsOf(path, append(partsOf(format, path), path+index))...)
 	}
 	return names, nil
+}
+
+// outputsOf returns the names of the files that are there while the parts of an output are written.
+func outputsOf(path string, parts []string) []string {
+	names := []string{path + journalEnding, path + files.LockEnding}
+	for _, name := range parts {
+		names = append(names, name, name+partialEnding)
+	}
+	return names
 }
 
 // partsOf returns the names of a format's files, and last the name of the list of rejected records.
@@ -96,7 +107,7 @@ func (csvFormat) end(string, []*os.File, int, []string) (bool, error) {
 	return false, nil
 }
 
-// csvLines encodes rows as CSV, with text by [files.PrintableLines].
+// csvLines encodes rows as CSV, with text as [files.Data] has it.
 func csvLines(rows ...[]string) []byte {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b) // a bytes.Buffer returns no error
@@ -110,7 +121,7 @@ func csvLines(rows ...[]string) []byte {
 		}
 		line = line[:0] // a copy, since several jobs may have the row
 		for _, field := range row {
-			line = append(line, files.PrintableLines(field))
+			line = append(line, files.Data(field))
 		}
 		w.Write(line)
 	}

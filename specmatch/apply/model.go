@@ -33,8 +33,8 @@ type Model struct {
 	Trained string
 	// Key identifies what the model computes with its weights and engines, see [Model.Identity].
 	Key string
-	// keys return what identifies the weights and engines.
-	keys []func() (string, error)
+	// keys return what identifies the weights, in a precision, and the engine.
+	keys []func() (weights, engine string, err error)
 
 	// For [Features]: width is how many numbers of a molecule are computed when it is read, and before is
 	// how many of them come before those of Rows.
@@ -92,15 +92,22 @@ func Reads(c model.Card) (Input, error) {
 // Identity identifies the model with its weights and its engines: an interrupted job resumes only with the same. It
 // reads all weights.
 func (m *Model) Identity() (string, error) {
-	identity := m.Key
+	weights, engines, err := m.identities()
+	return weights + engines, err
+}
+
+// identities returns what identifies the model with its weights, and what identifies its engines.
+func (m *Model) identities() (weights, engines string, err error) {
+	weights = m.Key
 	for _, key := range m.keys {
-		part, err := key()
+		part, engine, err := key()
 		if err != nil {
-			return "", err
+			return "", "", err
 		}
-		identity += part
+		weights += part
+		engines += engine
 	}
-	return identity, nil
+	return weights, engines, nil
 }
 
 // newModel completes m with what it reads, and with what identifies the models that it is made of.
@@ -110,10 +117,10 @@ func newModel(m Model, models ...*model.Trained) (_ Model, err error) {
 		if err := part.Complete(); err != nil {
 			return m, fmt.Errorf("specmatch: %w", err)
 		}
-		m.keys = append(m.keys, func() (string, error) {
+		m.keys = append(m.keys, func() (weights, engine string, err error) {
 			sum, err := part.Sum()
 			be := part.Encoder.Parameters()[0].Backend()
-			return fmt.Sprintf("%s %v %s ", be.Name(), be.Precision(), sum), err
+			return fmt.Sprintf("%v %s ", be.Precision(), sum), be.Name() + " ", err
 		})
 	}
 	m.Columns = files.Distinct("id", m.Columns...)[1:]

@@ -32,7 +32,7 @@ func (j *Job) WriteFile(ctx context.Context, path string) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("apply: %w", err)
 	}
-	outputs, err := Outputs(path)
+	outputs, err := Outputs(path, j.Shard)
 	if err == nil {
 		err = files.Apart(outputs, []string{j.Path})
 	}
@@ -58,10 +58,10 @@ func (j *Job) WriteFile(ctx context.Context, path string) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if p.state.Key != "" {
+	if p.state.Key != (jobKey{}) {
 		p.journal = path + journalEnding
 	} else if sharded {
-		return Result{}, fmt.Errorf("apply: %s: a shard is of a file, which all shards read", j.Path)
+		return Result{}, j.errNoFile()
 	}
 	defer p.close()
 	if err := p.open(); err != nil {
@@ -112,32 +112,47 @@ func isSingle(f format) bool {
 	return false
 }
 
-// key identifies the job by its records, model, program and instruction set. It is "" if the
-// records do not come from a regular file: such a job cannot resume.
-func (j *Job) key(ctx context.Context) (string, error) {
+// errNoFile returns the error that shards have no file to read.
+func (j *Job) errNoFile() error {
+	return fmt.Errorf("apply: %s: a shard is of a file, which all shards read", j.Path)
+}
+
+// jobKey identifies a job. One that is interrupted resumes only if all of its key is the same.
+type jobKey struct {
+	Records  string // SHA-256 of their file
+	Settings string // how they are read, and what is written of them
+	Model    string // what it computes, with its weights
+	Engine   string // with the instruction set
+	Program  string // SHA-256
+}
+
+// key returns the zero key if the records do not come from a regular file: such a job cannot resume.
+func (j *Job) key(ctx context.Context) (key jobKey, err error) {
 	info, err := os.Stat(j.Path)
 	if err != nil || !info.Mode().IsRegular() {
-		return "", nil
+		return key, nil
 	}
-	sum, err := dataset.SumFile(ctx, j.Path)
+	key.Records, err = dataset.SumFile(ctx, j.Path)
 	if err != nil {
-		return "", err
+		return jobKey{}, err
 	}
-	program, err := programSum()
+	key.Program, err = programSum()
 	if err != nil {
-		return "", err
+		return jobKey{}, err
 	}
-	identity, err := j.Model.Identity()
+	weights, engines, err := j.Model.identities()
 	if err != nil {
-		return "", err
+		return jobKey{}, err
 	}
 	options := j.Records
 	options.Input = nil
 	options.Columns = nil // those of the model, which its key covers
 	options.Reading = nil
-	key := fmt.Sprintf("%s %+v %d %v %v %s %v %s",
-		sum, options, j.Keep, j.Strict, j.Half, identity, simd.Level(), program)
-	return validText(key), nil // names of columns may be in another encoding
+	settings := fmt.Sprintf("%+v %d %v %v", options, j.Keep, j.Strict, j.Half)
+	key.Settings = validText(settings) // names of columns may be in another encoding
+	key.Model = validText(weights)
+	key.Engine = fmt.Sprintf("%s%v", engines, simd.Level())
+	return key, nil
 }
 
 // programSum returns the SHA-256 sum of the program's file, which a process reads once.

@@ -43,7 +43,7 @@ const savePeriod = time.Second
 
 // state says how far the files are written. It is the contents of the journal.
 type state struct {
-	Key string // of the job
+	Key jobKey
 	Result
 	First           *dataset.SyntaxError // about the first rejected record
 	Passed, Batches int                  // records and batches of the file, with those of other shards

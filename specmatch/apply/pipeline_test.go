@@ -120,7 +120,7 @@ func TestReplicas(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, _, err := apply.Collect(t.Context(), sharded, false); err != nil {
+		if _, err := job(0).Collect(t.Context(), sharded); err != nil {
 			t.Fatal(err)
 		}
 		if outputs(sharded) != outputs(whole) {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/specmatch/specmatch/specmatch/shard"
@@ -109,73 +110,121 @@ func (f npyFormat) checkShard(s *state) error {
 	return errors.New("the shards are of float16: ask for it (-float16)")
 }
 
-// Collect joins the shards of an output, which [Job.WriteFile] wrote, to the files that one process
-// would have written, byte by byte. It leaves the shards, and returns the number of columns. The
-// error lists shards that are missing or incomplete; shards of several jobs are an error, too.
-func Collect(ctx context.Context, path string, half bool) (r Result, columns int, err error) {
-	format, err := formatOf(path, half)
+// Collect joins the shards of the job's output, which [Job.WriteFile] wrote, to the files that one process
+// would have written, byte by byte. It leaves the shards. The error lists shards that are missing or
+// incomplete, and those of another job. An engine of another kind, as on another machine, computes nothing
+// here, and is the same job.
+func (j *Job) Collect(ctx context.Context, path string) (r Result, err error) {
+	format, err := formatOf(path, j.Half)
 	if err != nil {
-		return r, 0, fmt.Errorf("apply: %w", err)
+		return r, fmt.Errorf("apply: %w", err)
 	}
 	release, err := files.LockFile(path)
 	if err != nil {
-		return r, 0, err
+		return r, err
 	}
 	defer release()
 
 	// Check that all shards are there, and of one job.
 	states, err := shardStates(format, path)
 	if err != nil {
-		return r, 0, err
+		return r, err
 	}
-	var missing []string
-	var first *state
+	key, err := j.key(ctx)
+	switch {
+	case err != nil:
+		return r, err
+	case key == (jobKey{}):
+		return r, j.errNoFile()
+	}
+	if err := checkShards(states, key); err != nil {
+		return r, fmt.Errorf("apply: %s: %w", path, err)
+	}
 	batches := 0
-	for i, s := range states {
-		switch {
-		case s == nil:
-			missing = append(missing, fmt.Sprint(i))
-			continue
-		case first == nil:
-			first = s
-		case s.Key != first.Key:
-			return r, 0, fmt.Errorf(
-				"apply: %s: shards are of different files, models, programs or processors",
-				path,
-			)
-		}
+	for _, s := range states {
 		r.Records += s.Records
 		r.Rejected += s.Rejected
 		batches = max(batches, s.Batches)
 	}
-	if missing != nil {
-		return r, 0, fmt.Errorf("apply: %s: %d of %d shards are missing or not finished: %s",
-			path, len(missing), len(states), strings.Join(missing, ", "))
-	}
-	w := writer{job: &Job{Path: path}, done: progress{r, first.First}}
+	w := writer{job: &Job{Path: path}, done: progress{r, states[0].First}}
 	if err := w.end(nil); err != nil {
-		return r, 0, err
+		return r, err
 	}
 
 	// Write the beginning of the files, and then the batches.
 	p := partialFiles{names: partsOf(format, path), state: state{Result: r}}
 	defer p.close()
 	if err := p.open(); err != nil {
-		return r, 0, err
+		return r, err
 	}
-	beginnings := format.begin(first.Columns)
+	beginnings := format.begin(states[0].Columns)
 	if r.Rejected > 0 {
 		beginnings = append(beginnings, csvLines(rejectedHeader))
 	}
 	for i, text := range beginnings {
 		if _, err := p.files[i].Write(text); err != nil {
-			return r, 0, err
+			return r, err
 		}
 	}
 	if err := p.join(ctx, format, path, len(states), batches); err != nil {
-		return r, 0, err
+		return r, err
 	}
-	return r, len(first.Columns), p.finish(format, path, first.Columns)
+	return r, p.finish(format, path, states[0].Columns)
+}
+
+// checkShards returns an error unless all shards are there, of the job with a key, and from one program on one kind
+// of engine.
+func checkShards(states []*state, key jobKey) error {
+	var missing []string
+	var foreign []string
+	var differences []string
+	for i, s := range states {
+		if s == nil {
+			missing = append(missing, fmt.Sprint(i))
+			continue
+		}
+		job := key
+		job.Engine = s.Key.Engine
+		job.Program = s.Key.Program
+		if names := differencesOf(s.Key, job); names != nil {
+			foreign = append(foreign, fmt.Sprint(i))
+			differences = append(differences, names...)
+		}
+	}
+	n := len(states)
+	if foreign != nil {
+		slices.Sort(differences)
+		return fmt.Errorf("%d of %d shards are of another job: %s; they differ in %s; repeat them with -shard i/%d, "+
+			"or give the flags with which they were written",
+			len(foreign), n, strings.Join(foreign, ", "), strings.Join(slices.Compact(differences), " and in "), n)
+	}
+	if missing != nil {
+		return fmt.Errorf("%d of %d shards are missing or not finished: %s",
+			len(missing), n, strings.Join(missing, ", "))
+	}
+	for i, s := range states {
+		if names := differencesOf(s.Key, states[0].Key); names != nil {
+			return fmt.Errorf("shards 0 and %d differ in %s; repeat one of them with -shard i/%d",
+				i, strings.Join(names, " and in "), n)
+		}
+	}
+	return nil
+}
+
+// differencesOf returns, in words, in what two jobs differ.
+func differencesOf(a, b jobKey) (names []string) {
+	for _, part := range []struct{ name, a, b string }{
+		{"the file of records (-in)", a.Records, b.Records},
+		{"how it is read or written (such as -id or -float16)", a.Settings, b.Settings},
+		{"the model or what it computes (such as -model or -readout)", a.Model, b.Model},
+		{"the engine or processor", a.Engine, b.Engine},
+		{"the version of the program", a.Program, b.Program},
+	} {
+		if part.a != part.b {
+			names = append(names, part.name)
+		}
+	}
+	return names
 }
 
 // join appends the batches of n shards in their order.

@@ -62,7 +62,7 @@ func TestShards(t *testing.T) {
 		for i := range c.shares {
 			job.Shard = shard.Shard{I: c.shares - 1 - i, N: c.shares}
 			if job.Shard.I == 2 {
-				_, _, err := apply.Collect(t.Context(), name, c.half)
+				_, err := job.Collect(t.Context(), name)
 				if want := fmt.Sprintf("3 of %d shards are missing or not finished: 0, 1, 2", c.shares); c.shares > 3 && (err == nil || !strings.Contains(err.Error(), want)) {
 					t.Errorf("%v, want %s", err, want)
 				}
@@ -82,12 +82,14 @@ func TestShards(t *testing.T) {
 			}
 		}
 		if c.ending == ".npy" {
-			_, _, err := apply.Collect(t.Context(), name, !c.half)
+			single := job
+			single.Half = false
+			_, err := single.Collect(t.Context(), name)
 			if err == nil || !strings.Contains(err.Error(), "the shards are of float16: ask for it (-float16)") {
 				t.Errorf("float32 of float16: %v", err)
 			}
 		}
-		if _, _, err := apply.Collect(t.Context(), "./"+name, c.half); err != nil {
+		if _, err := job.Collect(t.Context(), "./"+name); err != nil {
 			t.Fatal(err)
 		}
 		for _, ending := range []string{"", ".ids.csv", apply.Rejected} {
@@ -106,7 +108,7 @@ func TestShards(t *testing.T) {
 	job := apply.Job{Path: "m.csv", Model: apply.Model{Columns: []string{"nodes"}, Key: "k", Rows: nodes, Reads: apply.Input{Content: records.Molecules}}}
 	collect := func(want string) {
 		t.Helper()
-		if _, _, err := apply.Collect(t.Context(), "x.csv", false); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := job.Collect(t.Context(), "x.csv"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
@@ -122,10 +124,25 @@ func TestShards(t *testing.T) {
 	}
 	collect("1 of 2 shards are missing or not finished: 1")
 	job.Model.Key = "other"
+	collect("1 of 2 shards are of another job: 0; they differ in the model or what it computes (such as -model or -readout); repeat")
 	if _, err := job.WriteFile(t.Context(), "x.csv"); err != nil {
 		t.Fatal(err)
 	}
-	collect("of different files, models")
+	collect("1 of 2 shards are of another job: 0; they differ in the model")
+	job.Shard.I = 0
+	if _, err := job.WriteFile(t.Context(), "x.csv"); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := job.Collect(t.Context(), "x.csv"); err != nil || r.Records != 9316 {
+		t.Error(r, err)
+	}
+	job.Strict = true
+	collect("2 of 2 shards are of another job: 0, 1; they differ in how it is read or written (such as -id or -float16); repeat")
+	job.Strict = false
+	if err := os.WriteFile("m.csv", []byte("smiles\nC\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	collect("they differ in the file of records (-in); repeat them with -shard i/2")
 	job.Shard = shard.Shard{I: 0, N: 3}
 	if _, err := job.WriteFile(t.Context(), "x.csv"); err != nil {
 		t.Fatal(err)
@@ -134,6 +151,28 @@ func TestShards(t *testing.T) {
 	job.Path, job.Records.Input = "-", strings.NewReader("smiles\nC\n")
 	if _, err := job.WriteFile(t.Context(), "y.csv"); err == nil || !strings.Contains(err.Error(), "which all shards read") {
 		t.Error(err)
+	}
+}
+
+// TestShardOverInput: a shard does not overwrite the file that it reads.
+func TestShardOverInput(t *testing.T) {
+	t.Chdir(t.TempDir())
+	name := "k.csv.shard-0-of-1"
+	if err := os.WriteFile(name, []byte("smiles\nC\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	job := apply.Job{
+		Path:    name,
+		Records: records.Options{Format: records.CSV},
+		Model:   apply.Model{Columns: []string{"nodes"}, Key: "k", Rows: nodes, Reads: apply.Input{Content: records.Molecules}},
+		Shard:   shard.Shard{I: 0, N: 1},
+	}
+	_, err := job.WriteFile(t.Context(), "k.csv")
+	if err == nil || !strings.Contains(err.Error(), "cannot write "+name+": it is the input") {
+		t.Error(err)
+	}
+	if data, err := os.ReadFile(name); err != nil || string(data) != "smiles\nC\n" {
+		t.Errorf("%q, %v", data, err)
 	}
 }
 

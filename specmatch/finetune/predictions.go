@@ -172,7 +172,7 @@ func (p Predictions) Write(out io.Writer) error {
 			line = append(line, strconv.FormatFloat(p.distances[k], 'g', 4, 64))
 		}
 		for c, field := range line {
-			line[c] = files.Printable(field)
+			line[c] = files.Data(field)
 		}
 		w.Write(line)
 	}

@@ -138,10 +138,10 @@ func (t *tuned) matrices() [][][]float64 {
 // label returns an observed class as its index, 1 for the text of -positive and 0 for the other one, and an
 // observed number; NaN for other texts.
 func (t *tuned) label(text string) float64 {
-	text = strings.TrimSpace(text)
+	text = files.Printable(strings.TrimSpace(text)) // as tables of earlier versions have it, and columns are named
 	switch {
 	case t.positive == "":
-	case text == files.Printable(strings.TrimSpace(t.positive)): // as the table has it
+	case text == files.Printable(strings.TrimSpace(t.positive)):
 		return 1
 	case !check.IsGap(text):
 		return 0

@@ -152,7 +152,7 @@ func (c *config) mixes(current *config, flags *cli.FlagSet, mixed bool, mayDiffe
 	if err := flags.Compare(c.Flags, mayDiffer...); err != nil {
 		return err
 	}
-	if err := sameInputs(c.Inputs, current.Inputs); err != nil {
+	if err := sameInputs(c.Inputs, current.Inputs, flags); err != nil {
 		return err
 	}
 	var sets []string // earlier versions did not record theirs
@@ -192,12 +192,16 @@ func (c *config) last() start {
 }
 
 // sameInputs returns an error if a file is in both maps with different sums. Earlier versions recorded none for a
-// file that was read from a pipe.
-func sameInputs(previous, current map[string]string) error {
+// file that was read from a pipe. The name of a file may be that of its flag.
+func sameInputs(previous, current map[string]string, flags *cli.FlagSet) error {
 	for _, name := range slices.Sorted(maps.Keys(current)) {
 		if sum := previous[name]; sum != "" && sum != current[name] {
-			return fmt.Errorf("the file %s has changed: its SHA-256 was %s, now it is %s; restore the file",
-				name, sum, current[name])
+			file := "the file " + name
+			if flag := flags.Lookup(name); flag != nil {
+				file = fmt.Sprintf("the file %v of -%s", flag.Value, name)
+			}
+			return fmt.Errorf("%s has changed: its SHA-256 was %s, now it is %s; restore the file",
+				file, sum, current[name])
 		}
 	}
 	return nil

@@ -20,22 +20,39 @@ func (o *Output) takeUp(f *cli.FlagSet, given map[string]bool) error {
 	}
 	runs := append([]string{o.Dir}, Shards(o.Dir)...)
 	for _, dir := range o.Collect {
+		if err := checkRun(dir); err != nil {
+			return err
+		}
 		runs = append(append(runs, dir), Shards(dir)...)
 	}
 	given = maps.Clone(given)
-	merged := false
+	merged := "" // the first run
 	for _, dir := range runs {
 		found, err := takeUpRun(f, dir, given, merged)
 		if err != nil {
 			return err
 		}
-		merged = merged || found
+		if found && merged == "" {
+			merged = dir
+		}
 	}
 	return nil
 }
 
-// takeUpRun merges the flags of the run in one directory, and reports whether there is one.
-func takeUpRun(f *cli.FlagSet, dir string, given map[string]bool, merged bool) (found bool, err error) {
+// checkRun returns an error unless a directory of -collect holds a run or shards.
+func checkRun(dir string) error {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return cli.Usagef("-collect %s: there is no such run directory", dir)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "config.json")); err != nil && len(Shards(dir)) == 0 {
+		return cli.Usagef("-collect: %s holds no run: it has neither a config.json nor shards", dir)
+	}
+	return nil
+}
+
+// takeUpRun merges the flags of the run in one directory, and reports whether there is one. merged is the directory of
+// a run whose flags were merged before; "" is none.
+func takeUpRun(f *cli.FlagSet, dir string, given map[string]bool, merged string) (found bool, err error) {
 	path := filepath.Join(dir, "config.json")
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) || isFile(dir) { // the check of -out says that it is a file
@@ -55,10 +72,14 @@ func takeUpRun(f *cli.FlagSet, dir string, given map[string]bool, merged bool) (
 		return false, cli.Usagef("%s holds a run of experiment %s, not %s; give a new -out",
 			dir, cli.Shorten(run.Experiment), f.Name())
 	}
-	if err := f.Merge(dir, run.Flags, given, merged); err != nil {
+	if err := f.Merge(dir, run.Flags, given, merged != ""); err != nil {
 		return false, fmt.Errorf("%s: %w", path, err)
 	}
-	if err := f.Compare(run.Flags); err != nil {
+	switch err := f.Compare(run.Flags); {
+	case err != nil && merged != "":
+		return false, cli.Usagef("the runs in %s and %s differ, and cannot be joined: of %[2]s, %[3]w",
+			merged, dir, err)
+	case err != nil:
 		return false, cli.Usagef("the run in %s cannot be resumed: %w; drop the flag, or give a new -out", dir, err)
 	}
 	return true, nil

@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -101,14 +99,6 @@ func (s *units[T]) run(ctx context.Context, dir *Dir, bar *progress.Bar, keep []
 // to stdout.
 func (p *Plan) Run(ctx context.Context, stdout, stderr io.Writer, report func() error) error {
 	o := p.dir.Output
-	for _, dir := range o.Collect {
-		if _, err := os.Stat(dir); err != nil {
-			return fmt.Errorf("-collect: %w", err)
-		}
-		if _, err := os.Stat(filepath.Join(dir, "config.json")); err != nil && len(Shards(dir)) == 0 {
-			return fmt.Errorf("-collect: %s holds no run: it has neither a config.json nor shards", dir)
-		}
-	}
 	for _, dir := range p.sources() {
 		if err := p.dir.Absorb(dir, func(unit string) bool {
 			k, ok := p.keys[unit]

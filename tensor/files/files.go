@@ -67,20 +67,42 @@ func createTemp(prefix string) (f *os.File, unlock func() error, err error) {
 		if err != nil || !locksTemps {
 			return f, unlock, err
 		}
-		if release, errLock := Lock(name); errLock == nil {
-			if release != nil {
-				unlock = release
-			}
-			a, errA := f.Stat()
-			b, errB := os.Stat(name)
-			if errA == nil && errB == nil && os.SameFile(a, b) {
-				return f, unlock, nil
-			}
-			unlock()
+		unlock, err = claim(f)
+		if err == nil {
+			return f, unlock, nil
 		}
-		f.Close() // another process has removed it, or is about to
+		f.Close()
+		if !errors.Is(err, ErrLocked) && !errors.Is(err, fs.ErrNotExist) {
+			os.Remove(name)
+			return nil, nil, err
+		}
 	}
 	return nil, nil, fmt.Errorf("%s: cannot create a temporary file: %w", prefix, fs.ErrExist)
+}
+
+// claim locks a new temporary file. The error is [ErrLocked] or [fs.ErrNotExist] if another process has
+// taken it for a dead one's, and has removed it or is about to.
+func claim(f *os.File) (unlock func() error, err error) {
+	unlock, err = Lock(f.Name())
+	if err != nil {
+		return nil, err
+	}
+	if unlock == nil { // the file system has no locks
+		unlock = func() error { return nil }
+	}
+	opened, err := f.Stat()
+	if err == nil {
+		var named os.FileInfo
+		named, err = os.Stat(f.Name())
+		if err == nil && !os.SameFile(opened, named) {
+			err = fs.ErrNotExist
+		}
+	}
+	if err != nil {
+		unlock()
+		return nil, err
+	}
+	return unlock, nil
 }
 
 // locksTemps says that a locked file can be written and renamed, which Windows forbids.

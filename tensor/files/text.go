@@ -12,12 +12,25 @@ import (
 	"unicode/utf8"
 )
 
-// Printable returns a text that is safe in a file or on a terminal: bytes that are not
+// Printable returns a text that is safe on a terminal, and has one line: bytes that are not
 // UTF-8 become U+FFFD, and control characters are escaped as in Go, such as \x1b and \n.
-func Printable(text string) string {
-	hidden := func(r rune) bool {
-		return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || bidi(r)
-	}
+func Printable(text string) string { return escape(text, isControl) }
+
+// Data is [Printable] for the cells of a table in a file: it keeps tabs and line breaks, so that the cells of
+// another table, such as names, stay as they are, and different ones different.
+func Data(text string) string {
+	return escape(text, func(r rune) bool {
+		return isControl(r) && r != '\t' && r != '\n' && r != '\r'
+	})
+}
+
+// isControl reports whether a character does not stand for itself on a terminal.
+func isControl(r rune) bool {
+	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || bidi(r)
+}
+
+// escape replaces bytes that are not UTF-8, and escapes the hidden characters.
+func escape(text string, hidden func(rune) bool) string {
 	if utf8.ValidString(text) && strings.IndexFunc(text, hidden) < 0 {
 		return text
 	}

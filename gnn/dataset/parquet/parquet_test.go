@@ -14,11 +14,13 @@ import (
 	"reflect"
 	"runtime/metrics"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	parquetgo "github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress"
 	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
@@ -147,7 +149,7 @@ func specimens(t testing.TB) (files [][]byte) {
 		B      *bool     `parquet:"b,optional"`
 		F      float64   `parquet:"f,split"`
 		List   []int32   `parquet:"list,list,gzip"`
-		Fixed  [5]byte   `parquet:"fixed,lz4"`
+		Fixed  [5]byte   `parquet:"fixed,snappy"`
 		Texts  []*string `parquet:"texts,list,dict,brotli"`
 	}
 	var rows []row
@@ -177,6 +179,40 @@ func specimens(t testing.TB) (files [][]byte) {
 		files = append(files, b.Bytes())
 	}
 	return files
+}
+
+// TestCompressions: numbers that cannot be packed are read as they were written, from pages of many
+// sizes, whatever the compression; the one that the library reads wrongly is refused.
+func TestCompressions(t *testing.T) {
+	type row struct {
+		Y float64 `parquet:"y"`
+	}
+	rng := rand.New(rand.NewPCG(1, 3))
+	for _, codec := range []compress.Codec{
+		&parquetgo.Gzip, &parquetgo.Brotli, &parquetgo.Zstd, &parquetgo.Snappy, &parquetgo.Lz4Raw,
+	} {
+		for _, n := range []int{1, 300, 511, 512, 4096, 10_000, 131_072} {
+			rows := make([]row, n)
+			want := []byte("y\n")
+			for i := range rows {
+				rows[i].Y = rng.NormFloat64()
+				want = append(strconv.AppendFloat(want, rows[i].Y, 'g', -1, 64), '\n')
+			}
+			var b bytes.Buffer
+			err := parquetgo.Write(&b, rows, parquetgo.Compression(codec), parquetgo.PageBufferSize(1<<24))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := read(t, b.Bytes())
+			if codec == &parquetgo.Lz4Raw {
+				if err == nil || !strings.Contains(err.Error(), "compression LZ4_RAW is not read; write the file with zstd") {
+					t.Errorf("%v: %v", codec, err)
+				}
+			} else if err != nil || text != string(want) {
+				t.Errorf("%v: other numbers than %d that were written: %v", codec, n, err)
+			}
+		}
+	}
 }
 
 // mutate changes a few bytes of data.

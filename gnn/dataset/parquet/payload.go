@@ -14,7 +14,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
-	"github.com/pierrec/lz4/v4"
 )
 
 // spareValues is how many values a page may encode beyond those that it announces: runs of
@@ -300,10 +299,6 @@ func unpack(packed []byte, codec format.CompressionCodec, n int) (data []byte, e
 			return nil, errTooLong
 		}
 		return snappy.Decode(nil, packed)
-	case format.Lz4Raw:
-		data = make([]byte, n)
-		length, err := lz4.UncompressBlock(packed, data)
-		return data[:max(length, 0)], err
 	case format.Gzip:
 		r, err = gzip.NewReader(input)
 	case format.Brotli:
@@ -318,7 +313,10 @@ func unpack(packed []byte, codec format.CompressionCodec, n int) (data []byte, e
 			r = d
 		}
 	default:
-		return nil, fmt.Errorf("the compression %v is not read", codec)
+		// The library reads LZ4, but wrongly: it gives the contents of a page that it had to make room for
+		// as zeros, or as those of an earlier page.
+		return nil, fmt.Errorf("the compression %v is not read; write the file with zstd or snappy, "+
+			`as by df.to_parquet(NAME, compression="zstd") in Python`, codec)
 	}
 	if err != nil {
 		return nil, err

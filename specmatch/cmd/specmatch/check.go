@@ -40,7 +40,7 @@ func setupCheck(f *cli.FlagSet) cli.Action {
 			}
 			return x.input.checkFile()
 		}
-		if err := checkOutputs([]string{x.Out}, x.In); err != nil {
+		if err := checkOutputs("out", []string{x.Out}, x.In); err != nil {
 			return err
 		}
 		if err := checkFolder("out", x.Out); err != nil {

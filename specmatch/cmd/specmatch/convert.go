@@ -46,12 +46,12 @@ func setupConvert(f *cli.FlagSet) cli.Action {
 			return cli.Usagef("-in %s is a complete model: drop -like", x.In)
 		case !isBuiltin && x.Like == "" && strings.HasSuffix(x.Out, ensembleEnding):
 			if info, err := os.Stat(x.In); err == nil && info.IsDir() { // of which model files are read
-				return checkOutputs([]string{x.Out})
+				return checkOutputs("out", []string{x.Out})
 			}
 		case !strings.HasSuffix(x.Out, ".safetensors"):
 			return cli.Usagef("-out %q: want a name that ends in .safetensors", x.Out)
 		}
-		return checkOutputs([]string{x.Out}, x.In, x.Like)
+		return checkOutputs("out", []string{x.Out}, x.In, x.Like)
 	})
 	return x.run
 }

@@ -76,9 +76,6 @@ func defaultMemory(available float64) int {
 }
 
 func (x *embedding) run(ctx context.Context, stdout, stderr io.Writer) error {
-	if x.Join {
-		return x.output.collect(ctx, stdout)
-	}
 	if err := train.MemoryFits("the cache of atom environments", float64(x.Memory)*(1<<20)); err != nil {
 		return cli.Usagef("-memory %d: %w", x.Memory, err)
 	}

@@ -36,6 +36,7 @@ type input struct {
 	Attributes, Ignore     []string
 	Standard               feature.Standardisation // of molecules
 
+	given   func() bool     // reports whether the command has -in, and not the run that it resumes; nil if it must
 	reading records.Reading // the columns or keys that were used
 	stdin   io.Reader       // os.Stdin if nil
 
@@ -47,6 +48,7 @@ type input struct {
 }
 
 func (file *input) Register(f *cli.FlagSet) {
+	file.given = func() bool { return f.Given("in") }
 	cli.Var(f, &file.In, "in", setting.Text,
 		"input `file`: .csv, .tsv, .smi, .sdf, .jsonl or .graphml, also compressed by gzip or zstd; .parquet;\n"+
 			"or a .zip or folder of TUDataset; - is standard input")
@@ -101,9 +103,26 @@ func (file *input) other(path string) *input {
 
 // checkFile returns an error if there is no input file.
 func (file *input) checkFile() error {
+	isOfRun := file.given != nil && !file.given()
+	if file.In == stdio {
+		info, err := os.Stdin.Stat()
+		if isOfRun && err == nil && info.Mode()&fs.ModeCharDevice != 0 { // a terminal, or /dev/null
+			return cli.Usagef("the run was started with data from standard input (-in -): pipe the same data " +
+				"into the command, or give -in with a file of them")
+		}
+		return nil
+	}
 	folder, name := filepath.Split(file.In)
-	if _, err := os.Stat(file.In); file.In == stdio || !errors.Is(err, fs.ErrNotExist) {
+	info, err := os.Stat(file.In)
+	if err == nil && info.IsDir() {
+		return file.checkTables()
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
 		return nil // other errors are those of opening it
+	}
+	if isOfRun {
+		return cli.Usagef("-in %s: there is no such file here; the run was started with this path, perhaps in another "+
+			"folder: give -in with the path from here", file.In)
 	}
 	var names []string
 	entries, _ := os.ReadDir(cmp.Or(folder, ".")) // without a folder, nothing is near
@@ -114,6 +133,23 @@ func (file *input) checkFile() error {
 		return fmt.Errorf("-in %s: there is no such file; did you mean %s?", file.In, filepath.Join(folder, nearest))
 	}
 	return fmt.Errorf("-in %s: there is no such file", file.In)
+}
+
+// checkTables returns an error if the input, a folder, has no tables.
+func (file *input) checkTables() error {
+	patterns, err := tables(file.In)
+	if err != nil {
+		return err
+	}
+	for _, pattern := range patterns {
+		// the pattern is well formed
+		paths, _ := filepath.Glob(filepath.Join(files.Pattern(file.In), filepath.FromSlash(pattern)))
+		if len(paths) > 0 {
+			return nil
+		}
+	}
+	return cli.Usagef("-in %s: the folder has no tables of TUDataset (NAME_A.txt, with its name) or of the Open Graph "+
+		"Benchmark (raw/*.csv.gz); name a file of molecules or graphs", file.In)
 }
 
 // isParquet reports whether -format or the file name says Parquet.

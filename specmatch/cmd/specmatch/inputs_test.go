@@ -48,17 +48,17 @@ func TestOtherInputs(t *testing.T) {
 		{tune, "", "-test none", "-test was not given, now it is none"},
 		{tune, "-test none", "-test t.csv", "-test was none, now it is t.csv"},
 		{tune, "-test t.csv", "-test none", "-test was t.csv, now it is none"},
-		{tune, "-test t.csv", "-test u.csv", "the file test has changed"},
+		{tune, "-test t.csv", "-test u.csv", "the file u.csv of -test has changed"},
 		{tune, "-test u.csv", "-test v.csv -valid t.csv", "-valid was not given"},
 		{tune, "-test u.csv", "-test v.csv", ""},
 		{tune, "-test u.csv", "", ""},
-		{assays, "-targets y.csv", "-targets z.csv", "the file targets has changed"},
-		{assays, "-targets y.csv,z.csv", "-targets y.csv", "the file targets has changed"},
-		{assays, "-targets y.csv,z.csv", "-targets z.csv,y.csv", "the file targets has changed"},
+		{assays, "-targets y.csv", "-targets z.csv", "the file z.csv of -targets has changed"},
+		{assays, "-targets y.csv,z.csv", "-targets y.csv", "the file y.csv of -targets has changed"},
+		{assays, "-targets y.csv,z.csv", "-targets z.csv,y.csv", "the file z.csv,y.csv of -targets has changed"},
 		{assays, "-targets y.csv,z.csv", "", ""},
-		{folder, "-in A/LETTER", "-in B/LETTER", "the file in has changed"},
+		{folder, "-in A/LETTER", "-in B/LETTER", "the file B/LETTER of -in has changed"},
 		{folder, "-in A/LETTER", "-in moved/LETTER", ""},
-		{folder, "-in A/LETTER", "-in t.csv", "the file in has changed"},
+		{folder, "-in A/LETTER", "-in t.csv", "the file t.csv of -in has changed"},
 	} {
 		out := " -out " + t.TempDir()
 		must(t, tt.command+out+" "+tt.first)
@@ -97,5 +97,58 @@ func TestForeignColumns(t *testing.T) {
 	}
 	if text := read(t, "r.md") + read(t, "run/results.md"); strings.Contains(text, "\x1b") {
 		t.Errorf("%q", text)
+	}
+}
+
+// TestResumedElsewhere: a run that is resumed without its data, or with those of another run, says what to give.
+func TestResumedElsewhere(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "m.csv", moleculeTable(60))
+	must(t, "finetune -in m.csv -target length -out a"+quick)
+	must(t, "finetune -in m.csv -target share -out b"+quick)
+	if err := os.Mkdir("sub", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir("sub")
+	for line, want := range map[string]string{
+		"finetune -out ../a": "-in m.csv: there is no such file here; the run was started with this path, perhaps in " +
+			"another folder: give -in",
+		"finetune -in n.csv -out ../a":       "-in n.csv: there is no such file",
+		"finetune -out c -collect none":      "-collect none: there is no such run directory",
+		"finetune -out c -collect ..":        "-collect: .. holds no run",
+		"finetune -out c -collect ../a,../b": "the runs in ../a and ../b differ, and cannot be joined: of ../b, -target was share, now it is length",
+		"finetune -out ../a -target share":   "the run in ../a cannot be resumed: -target was length, now it is share; drop the flag",
+	} {
+		if _, _, err := invoke(t.Context(), line); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", line, err, want)
+		}
+	}
+	must(t, "finetune -in ../m.csv -out ../a")
+}
+
+// TestResumedStdin: a run that read standard input does not wait for it when there is none.
+func TestResumedStdin(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "m.csv", moleculeTable(60))
+	stdin := os.Stdin
+	defer func() { os.Stdin = stdin }()
+	for _, source := range []string{"m.csv", os.DevNull} {
+		file, err := os.Open(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		os.Stdin = file
+		line := "finetune -out a"
+		if source == "m.csv" {
+			line += " -in - -target length" + quick
+		}
+		_, _, err = invoke(t.Context(), line)
+		file.Close()
+		if source == "m.csv" && err != nil {
+			t.Fatal(err)
+		}
+		if source != "m.csv" && (err == nil || !strings.Contains(err.Error(), "pipe the same data")) {
+			t.Error(err)
+		}
 	}
 }

@@ -138,20 +138,34 @@ func (x *collection) check(f *cli.FlagSet) error {
 
 // checkPlaces returns an error if there is no folder for an output, if one is also an input, or if there is no input.
 func (x *collection) checkPlaces() error {
-	written := x.written()
-	for _, path := range written {
-		flag := "out"
-		if path == x.Page {
-			flag = "page"
-		}
-		if err := checkFolder(flag, path); err != nil {
+	for _, path := range x.written() {
+		if err := checkFolder(x.flagOf(path), path); err != nil {
 			return err
 		}
 	}
-	if err := checkOutputs(written, append(filesOfModels(x.Model), x.In)...); err != nil {
+	if err := x.checkApart(append(filesOfModels(x.Model), x.In)...); err != nil {
 		return err
 	}
 	return x.input.checkFile()
+}
+
+// checkApart returns an error if an output is one of the files to read.
+func (x *collection) checkApart(read ...string) error {
+	written := x.written()
+	for i, path := range written {
+		if err := checkOutputs(x.flagOf(path), written[:i+1], read...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flagOf returns the flag of an output.
+func (x *collection) flagOf(path string) string {
+	if path == x.Page {
+		return "page"
+	}
+	return "out"
 }
 
 // written returns the files that the command writes.

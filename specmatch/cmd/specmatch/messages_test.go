@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,6 +25,11 @@ func TestMessages(t *testing.T) {
 	write(t, "edges.csv", "source,target\n1,2\n2,3\n")
 	must(t, "finetune -in m.csv -target length -epochs 1 -seeds 2 -out run"+few+tiny)
 	must(t, "embed -in m.csv -features descriptors -out v.npy")
+	write(t, "smiles.txt", "smiles\nCCO\n")
+	write(t, "m.csv.shard-0-of-2", moleculeTable(60))
+	if err := os.Mkdir("page.html", 0o755); err != nil {
+		t.Fatal(err)
+	}
 	model := filepath.Join("run", division{}.modelFile())
 	for line, want := range map[string]string{
 		// flags and commands
@@ -138,6 +144,14 @@ func TestMessages(t *testing.T) {
 		"predict -in m.csv -model v.npy -out w.csv":   "v.npy: is a .npy matrix",
 		"predict -in m.csv -model m.csv -out w.csv":   "m.csv: is a text; want a model file",
 		"predict -in m.csv -model none.st -out w.csv": "none.st: no such file",
+		// places
+		"predict -in m.csv -model run/config.json -out w.csv":            "run/config.json: is a text; want a model file",
+		"predict -in m.csv -model smiles.txt -out w.csv":                 "smiles.txt: is a text; want a model file",
+		"predict -in m.csv -domain two.csv -out two.csv -model " + model: "-domain: cannot write two.csv: another output has that name",
+		"predict -in m.csv -domain m.csv -out w.csv -model " + model:     "-domain: cannot write m.csv: it is the input m.csv",
+		"search -in m.csv -query C -out h.csv -page page.html":           "-page: cannot write page.html: it is a folder",
+		"embed -in . -out m.csv":                                         "-in .: the folder has no tables of TUDataset",
+		"embed -in m.csv.shard-0-of-2 -format csv -out m.csv -shard 0/2": "-out: cannot write m.csv.shard-0-of-2: it is the input",
 	} {
 		_, _, err := invoke(t.Context(), line)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -123,7 +123,9 @@ func checkKind(path string, source *bufio.Reader) error {
 			return fmt.Errorf("%s: %s; %s", path, kind.is, want)
 		}
 	}
-	if len(head) > 8 && !bytes.ContainsFunc(head[:8], unicode.IsControl) && utf8.Valid(head[:8]) {
+	// The length of a header, with which a model file begins, has bytes of 0.
+	isBinary := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\t\n\r", r) }
+	if len(head) > 8 && !bytes.ContainsFunc(head[:8], isBinary) && utf8.Valid(head[:8]) {
 		return fmt.Errorf("%s: is a text; %s", path, want)
 	}
 	return nil

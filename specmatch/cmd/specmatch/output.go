@@ -67,7 +67,7 @@ func (o *output) Register(f *cli.FlagSet) {
 	f.Check(o.checkPlaces)
 }
 
-// check returns an error if flags contradict each other, or if an output is also an input.
+// check returns an error if flags contradict each other.
 func (o *output) check() error {
 	ending := strings.ToLower(filepath.Ext(o.Out))
 	switch {
@@ -88,22 +88,26 @@ func (o *output) check() error {
 	case o.Format != formatCSV:
 		return cli.Usagef("-out-format %s is for -out -; the name of a file sets its format", o.Format)
 	}
-	outputs, err := apply.Outputs(o.Out)
-	if err != nil {
-		return cli.Usagef("-out %s: want a name that ends in .npy, .csv or .parquet, or -", o.Out)
-	}
-	return checkOutputs(outputs, append(filesOfModels(o.models()...), o.input.In)...)
+	return nil
 }
 
-// checkPlaces returns an error if there is no folder for the output, or no input.
+// checkPlaces returns an error if there is no folder for the output, if there is no input, or if an output is also an
+// input.
 func (o *output) checkPlaces() error {
 	if o.Out == stdio {
 		return nil
 	}
-	if err := checkFolder("out", o.Out); err != nil || o.Join {
+	outputs, err := apply.Outputs(o.Out, o.Shard)
+	if err != nil {
+		return cli.Usagef("-out %s: want a name that ends in .npy, .csv or .parquet, or -", o.Out)
+	}
+	if err := checkFolder("out", o.Out); err != nil {
 		return err
 	}
-	return o.input.checkFile()
+	if err := o.input.checkFile(); err != nil {
+		return err
+	}
+	return checkOutputs("out", outputs, append(filesOfModels(o.models()...), o.input.In)...)
 }
 
 // checkFolder returns an error if there is no folder for the output of a flag.
@@ -116,10 +120,10 @@ func checkFolder(flag, path string) error {
 	return nil
 }
 
-// checkOutputs returns a usage error if an output is also an input, or cannot be replaced.
-func checkOutputs(written []string, read ...string) error {
+// checkOutputs returns a usage error of the flag if an output is also an input, or cannot be replaced.
+func checkOutputs(flag string, written []string, read ...string) error {
 	if err := files.Apart(written, read); err != nil {
-		return cli.Usagef("-out: %w", err)
+		return cli.Usagef("-%s: %w", flag, err)
 	}
 	return nil
 }
@@ -138,7 +142,7 @@ func checkRunOutputs(dir string, written []string, read ...string) error {
 		info, err := os.Stat(name)
 		return err == nil && info.IsDir()
 	})
-	return checkOutputs(paths, read...)
+	return checkOutputs("out", paths, read...)
 }
 
 // runFiles lists the files of every run directory.
@@ -146,44 +150,28 @@ var runFiles = []string{
 	"config.json", "done.jsonl", "metrics.csv", "log.jsonl", "results.json", "tables.md", "report.html",
 }
 
-// write applies a model to the input, and writes a row per record.
+// write applies a model to the input, and writes a row per record, or collects shards of these rows.
 func (o *output) write(ctx context.Context, label string, models []apply.Model, stdout, stderr io.Writer) error {
 	m := models[0]
 	// The engine holds most of the heap and reuses it for the next batch. Letting as much garbage
 	// pile up would double the memory and gain nothing.
 	defer debug.SetGCPercent(debug.SetGCPercent(5))
-	options, err := o.input.options()
+	repeats := newIDs()
+	job, err := o.job(models, repeats)
 	if err != nil {
 		return err
 	}
-	options.Fields = append(slices.Clone(o.Keep), o.scored...)
+	if o.Join {
+		return o.collect(ctx, job, stdout)
+	}
 	bar := progress.Start(stderr, progress.Options{Label: label, Unit: "record"})
 	defer bar.Stop()
 	count := bar.Skip // records of earlier starts come first
 	shown := 0
-	repeats := newIDs()
-	job := apply.Job{
-		Path:     o.input.In,
-		Records:  options,
-		Model:    m,
-		Replicas: models[1:],
-		Strict:   o.Strict,
-		Half:     o.Half,
-		Keep:     len(o.Keep),
-		Written: func(b apply.Batch) {
-			if o.input.ID != "" {
-				repeats.add(b)
-			}
-			if o.observe != nil {
-				o.observe(b)
-			}
-		},
-		Shard: o.Shard,
-		Progress: func(done int) {
-			count(done - shown)
-			count = bar.Add
-			shown = done
-		},
+	job.Progress = func(done int) {
+		count(done - shown)
+		count = bar.Add
+		shown = done
 	}
 	if o.Out == stdio {
 		if o.Format == formatRequests {
@@ -200,11 +188,38 @@ func (o *output) write(ctx context.Context, label string, models []apply.Model, 
 	if text := repeats.String(); text != "" {
 		fmt.Fprintf(stderr, "%s: %s\n", o.input.In, text)
 	}
-	if absent == nil && err == nil {
+	if absent == nil && err == nil && o.Shard.N == 0 {
 		fmt.Fprintf(stderr, "%s: replaces an earlier file\n", o.Out)
 	}
 	o.resumed = result.Records - o.input.reading.Records
 	return o.conclude(ctx, result, len(m.Columns), err, stdout, stderr)
+}
+
+// job returns the job of the flags, which notes ids that are there twice.
+func (o *output) job(models []apply.Model, repeats *ids) (job apply.Job, err error) {
+	options, err := o.input.options()
+	if err != nil {
+		return job, err
+	}
+	options.Fields = append(slices.Clone(o.Keep), o.scored...)
+	return apply.Job{
+		Path:     o.input.In,
+		Records:  options,
+		Model:    models[0],
+		Replicas: models[1:],
+		Strict:   o.Strict,
+		Half:     o.Half,
+		Keep:     len(o.Keep),
+		Written: func(b apply.Batch) {
+			if o.input.ID != "" {
+				repeats.add(b)
+			}
+			if o.observe != nil {
+				o.observe(b)
+			}
+		},
+		Shard: o.Shard,
+	}, nil
 }
 
 // stream writes the rows to standard output.
@@ -240,12 +255,12 @@ func (o *output) conclude(
 }
 
 // collect joins the shards of the output.
-func (o *output) collect(ctx context.Context, stdout io.Writer) error {
-	result, columns, err := apply.Collect(ctx, o.Out, o.Half)
+func (o *output) collect(ctx context.Context, job apply.Job, stdout io.Writer) error {
+	result, err := job.Collect(ctx, o.Out)
 	if err != nil {
 		return err
 	}
-	return o.summarise(stdout, result, columns)
+	return o.summarise(stdout, result, len(job.Model.Columns))
 }
 
 // summarise prints the numbers of written rows and rejected records.

@@ -95,7 +95,11 @@ func (x *prediction) check() error {
 		return cli.Usagef("-explain and -domain read the input again, and -in %s can be read only once: "+
 			"write it to a file first", x.In)
 	}
+	inputs := append(filesOfModels(x.Models...), x.In)
 	var written []string
+	if outputs, err := apply.Outputs(x.Out, x.Shard); err == nil {
+		written = outputs
+	}
 	for _, output := range []struct{ flag, path string }{{"explain", x.Explain}, {"domain", x.Domain}} {
 		if output.path == "" {
 			continue
@@ -104,17 +108,14 @@ func (x *prediction) check() error {
 			return err
 		}
 		written = append(written, output.path)
+		if err := checkOutputs(output.flag, written, inputs...); err != nil {
+			return err
+		}
 	}
-	if outputs, err := apply.Outputs(x.Out); err == nil {
-		written = append(written, outputs...)
-	}
-	return checkOutputs(written, append(filesOfModels(x.Models...), x.In)...)
+	return nil
 }
 
 func (x *prediction) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
-	if x.Join {
-		return x.output.collect(ctx, stdout)
-	}
 	x.Models, err = modelFiles(x.Models...)
 	if err != nil {
 		return err

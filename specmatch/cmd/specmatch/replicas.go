@@ -23,6 +23,10 @@ type replicas struct {
 // openReplicas opens the models for all workers. The caller closes them.
 func (o *output) openReplicas(e cli.Engine, paths ...string) (_ *replicas, err error) {
 	cores := runtime.GOMAXPROCS(0)
+	if o.Join { // nothing is computed, and this machine need not have the engine of the shards
+		e = cli.Engine{Backend: "cpu", Precision: e.Precision}
+		o.Workers = 1
+	}
 	r := &replicas{
 		workers: o.Workers,
 		shared:  e.Backend != "cpu", // one engine has the whole device

@@ -73,7 +73,7 @@ func checkReportOutput(out string, in []string) error {
 			read = append(read, name)
 		}
 	}
-	return checkOutputs([]string{out}, read...)
+	return checkOutputs("out", []string{out}, read...)
 }
 
 // saveReport writes the report of runs to a file, and returns the page and the number of runs.

@@ -33,7 +33,7 @@ func (x *prediction) newScorer(ctx context.Context, h model.Head) (*scorer, erro
 	if n := max(len(h.Tasks), 1); targets != nil && len(targets) != n {
 		return nil, cli.Usagef("-target names %d columns, but the model predicts %d", len(targets), n)
 	}
-	if x.Shard.N > 0 {
+	if x.Shard.N > 0 || x.Join {
 		return nil, nil
 	}
 	if targets == nil {

@@ -73,7 +73,7 @@ func (x *searching) checkQueries(f *cli.FlagSet) (err error) {
 	if x.File == "" {
 		return nil
 	}
-	if err := checkOutputs(x.written(), x.File); err != nil {
+	if err := x.checkApart(x.File); err != nil {
 		return err
 	}
 	return x.queryFile().checkFile()

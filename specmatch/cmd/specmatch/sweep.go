@@ -54,7 +54,7 @@ func setupSweep(f *cli.FlagSet) cli.Action {
 		for _, name := range append([]string{sweepReport}, sweep.Files...) {
 			written = append(written, filepath.Join(x.out, name))
 		}
-		return checkOutputs(written, x.in)
+		return checkOutputs("out", written, x.in)
 	})
 	return x.run
 }

@@ -37,9 +37,19 @@ var Offline []byte
 // Files are the files of a page by their names.
 type Files map[string][]byte
 
-// Source returns the folder of this module's source, by the go command.
+// Source returns the folder of this module's source, by the go command. It is an error outside of that.
 func Source(ctx context.Context) (string, error) {
-	return Output(ctx, "go", "list", "-f", "{{.Module.Dir}}", module+"/autodiff")
+	folder, err := Output(ctx, "go", "list", "-f", "{{.Module.Dir}}", module+"/autodiff")
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case errors.Is(err, exec.ErrNotFound):
+		return "", errors.New("the page is compiled by the go command, which is not in the PATH: install Go")
+	case err != nil: // what the go command says would not help
+		return "", fmt.Errorf("the page is compiled from the source of %s: change to a folder of a clone of it, "+
+			"and repeat the command there", module)
+	}
+	return folder, nil
 }
 
 // Glue returns Go's script wasm_exec.js, which starts a program in a browser.

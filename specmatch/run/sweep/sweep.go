@@ -283,7 +283,8 @@ var experiments = []string{
 // find sets the program of the experiment, from the folder of this program or the PATH.
 func (s *Sweep) find() error {
 	if !slices.Contains(experiments, s.Experiment) {
-		return fmt.Errorf("%q is no experiment: want one of %s",
+		return fmt.Errorf("%q is no experiment: want one of %s; a command of specmatch is written with its "+
+			"program, as in specmatch finetune",
 			s.Experiment, strings.Join(experiments, ", "))
 	}
 	if self, err := os.Executable(); err == nil {

@@ -181,13 +181,19 @@ func TestParse(t *testing.T) {
 
 // Only experiments run, and only what lists units is one.
 func TestPrograms(t *testing.T) {
-	for _, name := range []string{"rm", "/bin/sh", "../bin/unsupervised", "datasets"} {
+	for _, name := range []string{"rm", "/bin/sh", "../bin/unsupervised", "datasets", "finetune"} {
 		s, err := sweep.Parse(file(t, name+" -seeds 2\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Prepare(t.TempDir()); err == nil || !strings.Contains(err.Error(), "is no experiment: want one of ablation, admet, kernels") {
-			t.Errorf("%s: %v", name, err)
+		err = s.Prepare(t.TempDir())
+		for _, want := range []string{
+			"is no experiment: want one of ablation, admet, kernels",
+			"a command of specmatch is written with its program, as in specmatch finetune",
+		} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %s", name, err, want)
+			}
 		}
 	}
 	echo, err := exec.LookPath("echo")
