@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -529,19 +530,25 @@ func (s *newton) factorizeGram(c float64) bool {
 	return false
 }
 
-// factorizePoints computes R from the active points, which takes n/m times as long: H = AᵀA = RᵀR
-// of A = QR, the rows √2C x_i over the unit matrix. Features of which squaring loses everything
-// below the largest keep all their digits.
+// factorizePoints computes R from the active points, which takes n/m times as long, for each set of
+// them, and as much memory as the points: H = AᵀA = RᵀR of A = QR, the rows √2C x_i over the unit
+// matrix. Features of which squaring loses everything below the largest keep all their digits.
 func (s *newton) factorizePoints(c float64) {
 	m := s.gram.N
+	active := 0
+	for _, isActive := range s.in {
+		if isActive {
+			active++
+		}
+	}
 	s.stacked = blas64.General{
 		Cols:   m,
 		Stride: m,
-		Data:   s.stacked.Data[:0],
+		Data:   slices.Grow(s.stacked.Data[:0], (active+m)*m),
 	}
 	scale := math.Sqrt(2 * c)
-	for i, active := range s.in {
-		if !active {
+	for i, isActive := range s.in {
+		if !isActive {
 			continue
 		}
 		for _, x := range s.row(i) {
@@ -550,7 +557,8 @@ func (s *newton) factorizePoints(c float64) {
 		}
 	}
 	identity := len(s.stacked.Data)
-	s.stacked.Data = append(s.stacked.Data, make([]float64, m*m)...)
+	s.stacked.Data = s.stacked.Data[:identity+m*m]
+	clear(s.stacked.Data[identity:])
 	for j := range m {
 		s.stacked.Data[identity+j*m+j] = 1
 	}
