@@ -7,6 +7,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"fmt"
@@ -59,6 +60,8 @@ func Read(ctx context.Context, path string, o Options) (*Table, error) {
 	if o.Split != "" {
 		t.Records.Fields = append(t.Records.Fields, o.Split)
 	}
+	reading := cmp.Or(t.Records.Reading, new(records.Reading))
+	t.Records.Reading = reading
 	c := new(cleaner)
 	c.fragment.Standard = feature.Standardisation{LargestFragment: true}
 	c.neutral.Standard = feature.Standardisation{Neutralise: true}
@@ -84,6 +87,9 @@ func Read(ctx context.Context, path string, o Options) (*Table, error) {
 		if len(t.Rejected) > 0 {
 			err = fmt.Errorf("%w, such as line %d: %s", err, t.Rejected[0].Line, t.Rejected[0].Reason)
 		}
+	}
+	if err == nil && len(reading.Absent) > 0 {
+		err = fmt.Errorf("%s: %s", path, reading.NoValue(reading.Absent[0]))
 	}
 	return t, err
 }

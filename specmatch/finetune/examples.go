@@ -135,6 +135,9 @@ func Read(ctx context.Context, path string, t Task, o records.Options) (*Example
 		Features: o.Columns,
 		path:     path,
 	}
+	if err := x.checkColumns(o.Fields[len(t.Targets):]); err != nil {
+		return nil, err
+	}
 	if err := x.readWeights(x.Table, path); err != nil {
 		return nil, err
 	}
@@ -153,6 +156,17 @@ func Read(ctx context.Context, path string, t Task, o records.Options) (*Example
 		return nil, err
 	}
 	return x, x.readTargets()
+}
+
+// checkColumns returns an error if no record of the first file has the column of the split or of the weights. Its
+// targets may be in another file.
+func (x *Examples) checkColumns(columns []string) error {
+	for _, name := range columns {
+		if slices.Contains(x.Reading.Absent, name) {
+			return fmt.Errorf("%s: %s", x.path, x.Reading.NoValue(name))
+		}
+	}
+	return nil
 }
 
 // group finds the records of equal molecules or graphs, merges them as the task says, and finds clusters if they are
@@ -221,8 +235,7 @@ func (x *Examples) readTargets() error {
 			return strings.TrimSpace(r.Fields[k]) != ""
 		}
 		if !slices.ContainsFunc(x.Records, hasValue) {
-			return fmt.Errorf("%s: no record has a value of %s%s",
-				x.path, name, suggest.DidYouMean(name, x.Reading.Unused))
+			return fmt.Errorf("%s: %s", x.path, x.Reading.NoValue(name))
 		}
 	}
 	split := Stratified

@@ -32,7 +32,6 @@ func (q source) options(text string) records.Options {
 		ID:        q.ID,
 		Fields:    q.Fields,
 		Molecules: true,
-		Sparse:    true, // a part may lack a property
 	}
 }
 

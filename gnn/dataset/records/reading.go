@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/specmatch/specmatch/gnn/dataset/internal/textfile"
+	"github.com/specmatch/specmatch/gnn/dataset/suggest"
 )
 
 // Reading says what is used of a file, and for what. It is complete when [Read] has returned.
@@ -16,6 +17,7 @@ type Reading struct {
 	SMILES     string   // the column of molecules, of a table
 	ID         string   // the column or key of the IDs
 	Fields     []string // the columns or keys of [Options.Fields]
+	Absent     []string // the Fields that no record of an SD file has, sorted; skipped records count
 	Labels     string   // the column or key of the nodes' labels; "" if there is none
 	Attributes []string // the columns of the nodes' attributes, or the key
 	// EdgeLabels and EdgeWeights are the column or key of the edges' labels or weights; "" if there is none.
@@ -46,7 +48,7 @@ func (r Reading) String() string {
 	}
 	add("SMILES", r.SMILES)
 	add("id", r.ID)
-	add("also read", r.Fields...)
+	add("also read", r.present()...)
 	if features := r.Features(); features != "" {
 		parts = append(parts, features)
 	}
@@ -61,6 +63,23 @@ func (r Reading) String() string {
 	}
 	add("not used", r.Unused...)
 	return strings.Join(parts, "; ")
+}
+
+// lacks reports whether a field is absent.
+func (r Reading) lacks(field string) bool { return slices.Contains(r.Absent, field) }
+
+// present returns the fields that are not absent.
+func (r Reading) present() []string { return slices.DeleteFunc(slices.Clone(r.Fields), r.lacks) }
+
+// NoValue returns the message about a field of which no record has a value. It suggests another name, above all one
+// that is not used.
+func (r Reading) NoValue(field string) string {
+	names := slices.Clone(r.Unused)
+	if r.lacks(field) { // of an SD file
+		names = append(names, r.present()...)
+		names = append(names, title)
+	}
+	return fmt.Sprintf("no record has a value of %s%s", field, suggest.DidYouMean(field, names))
 }
 
 // Features returns the part of the line about the features of nodes and edges, which a model keeps; "" for

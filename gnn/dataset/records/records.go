@@ -146,8 +146,6 @@ type Options struct {
 	Reading *Reading
 	// Skip is how many records are skipped.
 	Skip int
-	// Sparse accepts fields that no record of an SD file has, as a part of a file may lack some.
-	Sparse bool
 	// First is how many records of a file are before the input, if that is a part of the file, such as between the
 	// lines of [LineEnds]: the numbers of its records begin behind them. It is for molecules.
 	First int

@@ -1,7 +1,6 @@
 package records
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/dataset/internal/textfile"
-	"github.com/specmatch/specmatch/gnn/dataset/suggest"
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/gnn/molecule"
 )
@@ -39,7 +37,7 @@ func (r *reader) openSDF() (next func() (*Record, error), err error) {
 		return nil, err
 	}
 	lines := r.text.Lines()
-	names := propertyNames{title: true}
+	absent := r.propertyFields()
 	return func() (*Record, error) {
 		var text strings.Builder
 		var bad *dataset.SyntaxError
@@ -50,7 +48,8 @@ func (r *reader) openSDF() (next func() (*Record, error), err error) {
 			syntax, _ := err.(*dataset.SyntaxError) // one that is wrapped ends the reading
 			switch {
 			case err == io.EOF && blank:
-				return nil, cmp.Or(r.checkProperties(names), err)
+				r.reading.Absent = slices.Sorted(maps.Keys(absent))
+				return nil, err
 			case err != nil && err != io.EOF && syntax == nil:
 				return nil, err
 			case err == io.EOF || strings.HasPrefix(line, "$$$$"):
@@ -80,39 +79,21 @@ func (r *reader) openSDF() (next func() (*Record, error), err error) {
 				text.WriteString(line)
 				text.WriteByte('\n')
 			}
-			names.see(line)
+			name, _ := PropertyName(line) // "" is no field
+			delete(absent, name)
 			blank = blank && syntax == nil && strings.TrimSpace(line) == ""
 		}
 	}, nil
 }
 
-// mostProperties is how many different names of properties are looked at.
-const mostProperties = 10000
-
-// propertyNames are the names of the properties of an SD file, up to mostProperties.
-type propertyNames map[string]bool
-
-// see takes the name of the property that begins with a line, if one does.
-func (names propertyNames) see(line string) {
-	name, ok := PropertyName(line)
-	if ok && len(names) < mostProperties {
-		names[name] = true
-	}
-}
-
-// checkProperties returns an error if there are records, and a field that none of them has among these names.
-func (r *reader) checkProperties(names propertyNames) error {
-	if r.o.Sparse || r.number == r.o.First || len(names) >= mostProperties {
-		return nil
-	}
+// propertyFields returns the fields without the title, which every record has.
+func (r *reader) propertyFields() map[string]bool {
+	names := map[string]bool{}
 	for _, field := range r.o.Fields {
-		if !names[field] {
-			candidates := slices.Sorted(maps.Keys(names))
-			return fmt.Errorf("dataset: %s: no record has a value of %s%s",
-				r.file, field, suggest.DidYouMean(field, candidates))
-		}
+		names[field] = true
 	}
-	return nil
+	delete(names, title)
+	return names
 }
 
 func (text molfile) build(w *worker, rec *Record) (*graph.Graph, error) {

@@ -84,19 +84,36 @@ M  END
 		}
 		want = append(want, g)
 	}
-	for field, want := range map[string]string{"Two words": `a.sdf: no record has a value of Two words; did you mean "two words"?`, "_Name": ""} {
-		for skip := range 2 {
-			o := Options{Input: strings.NewReader(text), Fields: []string{"y", field}, Skip: 100 * skip}
-			err := Read(t.Context(), "a.sdf", o, func(*Record) error { return nil })
-			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-				t.Errorf("%s: %v, want %q", field, err, want)
-			}
+	for skip := range 2 { // what is skipped has properties, too
+		var reading Reading
+		o := Options{
+			Input:   strings.NewReader(text),
+			Fields:  []string{"y", "zz", "Two words", "zz", "_Name"},
+			Skip:    100 * skip,
+			Reading: &reading,
+		}
+		if err := Read(t.Context(), "a.sdf", o, func(*Record) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff([]string{"Two words", "zz"}, reading.Absent); d != "" {
+			t.Error(d)
+		}
+	}
+	suggesting := Reading{Fields: []string{"yield", "yields"}, Absent: []string{"Two words", "name", "yields"}, Unused: []string{"two words"}}
+	for field, want := range map[string]string{
+		"Two words": `no record has a value of Two words; did you mean "two words"?`,
+		"yields":    `no record has a value of yields; did you mean "yield"?`,
+		"name":      `no record has a value of name; did you mean "_Name"?`,
+		"_name":     "no record has a value of _name", // not of an SD file
+	} {
+		if got := suggesting.NoValue(field); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 	for file, text := range map[string]string{"a.sdf": text, "a.SD.gz": string(zipped(t, text)), "a.mol": text + "$$$$\n\n\n"} {
 		path := filepath.Join(dir, file)
 		write(t, path, text)
-		table, err := ReadAll(t.Context(), path, Options{ID: "_Name", Fields: []string{"y", "two words", "none"}, Scaffolds: true, Identities: true, Sparse: true})
+		table, err := ReadAll(t.Context(), path, Options{ID: "_Name", Fields: []string{"y", "two words", "none"}, Scaffolds: true, Identities: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +140,7 @@ M  END
 		if table.Records[0].Identity != table.Records[2].Identity || table.Records[0].Identity == table.Records[1].Identity {
 			t.Error("identities are not those of the molecules")
 		}
-		got, want := table.Reading.String(), "8 molecules, of which 5 are skipped; id _Name; also read y, two words, none"
+		got, want := table.Reading.String(), "8 molecules, of which 5 are skipped; id _Name; also read y, two words"
 		if got != want {
 			t.Errorf("reading %q, want %q", got, want)
 		}

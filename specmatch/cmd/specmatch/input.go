@@ -296,6 +296,15 @@ func (file *input) describe(trained string, stderr io.Writer) {
 	}
 }
 
+// warnAbsent prints which of the fields that the user named no record of an SD file has.
+func (file *input) warnAbsent(named []string, stderr io.Writer) {
+	for _, field := range file.reading.Absent {
+		if slices.Contains(named, field) {
+			fmt.Fprintf(stderr, "%s: %s\n", file.In, file.reading.NoValue(field))
+		}
+	}
+}
+
 // molecules reports whether the first record of the file is a molecule. It looks once into a file.
 func (file *input) molecules() bool {
 	if file.In == "" || file.isStream() {

@@ -352,6 +352,7 @@ func smilesOf(r *records.Record) string {
 // describe prints which columns were used, and how many records were rejected.
 func (x *collection) describe(stderr io.Writer) {
 	x.input.describe("", stderr)
+	x.input.warnAbsent(x.Keep, stderr)
 	if x.count > 0 {
 		fmt.Fprintf(stderr, "%s: %d of %d records cannot be used, such as %v\n",
 			x.In, x.count, x.input.reading.Records, x.rejected.Err)

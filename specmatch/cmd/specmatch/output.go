@@ -39,6 +39,7 @@ type output struct {
 	models func() []string // paths of the model files
 
 	scored  []string          // columns that the scorer reads, after the columns of -keep
+	named   []string          // those of them that the user named
 	observe func(apply.Batch) // sees every batch after it is written; may be nil
 	resumed int               // records that earlier starts of the job wrote
 }
@@ -178,13 +179,13 @@ func (o *output) write(ctx context.Context, label string, models []apply.Model, 
 			bar.Stop()
 			return o.answer(ctx, job, stdout)
 		}
-		defer o.input.describe(m.Trained, stderr)
+		defer o.describe(m.Trained, stderr)
 		return o.stream(ctx, job, stdout, stderr)
 	}
 	_, absent := os.Stat(o.Out)
 	result, err := job.WriteFile(ctx, o.Out)
 	bar.Stop()
-	o.input.describe(m.Trained, stderr)
+	o.describe(m.Trained, stderr)
 	if text := repeats.String(); text != "" {
 		fmt.Fprintf(stderr, "%s: %s\n", o.input.In, text)
 	}
@@ -193,6 +194,13 @@ func (o *output) write(ctx context.Context, label string, models []apply.Model, 
 	}
 	o.resumed = result.Records - o.input.reading.Records
 	return o.conclude(ctx, result, len(m.Columns), err, stdout, stderr)
+}
+
+// describe prints what was read, and which named fields are not there. Tasks of a model that the file may have are
+// not named: the metrics say how many records have them.
+func (o *output) describe(trained string, stderr io.Writer) {
+	o.input.describe(trained, stderr)
+	o.input.warnAbsent(append(slices.Clone(o.Keep), o.named...), stderr)
 }
 
 // job returns the job of the flags, which notes ids that are there twice.

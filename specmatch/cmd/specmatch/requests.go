@@ -64,7 +64,7 @@ func (o *output) answerOne(ctx context.Context, job apply.Job, text []byte, stdo
 	job.Records.Input = bytes.NewReader(text)
 	var matrices, messages bytes.Buffer
 	_, err := job.WriteNPY(ctx, &matrices, &messages)
-	o.input.describe(job.Model.Trained, &messages)
+	o.describe(job.Model.Trained, &messages)
 	answer := response{Bytes: matrices.Len(), Messages: messages.String()}
 	if err != nil {
 		answer.Error = err.Error()

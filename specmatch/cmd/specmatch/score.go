@@ -47,6 +47,7 @@ func (x *prediction) newScorer(ctx context.Context, h model.Head) (*scorer, erro
 	}
 	s := &scorer{file: x.In, head: h, targets: targets}
 	x.scored = targets
+	x.named = x.Targets
 	x.observe = s.add
 	return s, nil
 }
