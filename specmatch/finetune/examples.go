@@ -209,8 +209,8 @@ func (t Task) fields() ([]string, error) {
 	return fields, nil
 }
 
-// settleKind sets the kind if it is left to the values. The class of a set in TUDataset's format is one even if its
-// values are 0 and 1, and whole numbers among several labels are classes. Its attributes are numbers like any others.
+// settleKind sets the kind if it is left to the values. The attributes of a set in TUDataset's format are numbers like
+// any others, but its labels are not.
 func (x *Examples) settleKind(isTU bool) {
 	switch {
 	case x.Positive != "":
@@ -219,13 +219,17 @@ func (x *Examples) settleKind(isTU bool) {
 	case x.Kind != "":
 		return
 	}
-	x.Kind = x.guessKind()
-	areLabels := isTU && !slices.ContainsFunc(x.Targets, func(name string) bool {
-		return !strings.HasPrefix(name, tuClass)
-	})
-	if areLabels && (x.Kind == model.Regression || x.Targets[0] == tuClass) {
+	x.Kind = x.guessKind(x.Targets)
+	if isTU && slices.ContainsFunc(x.Targets, x.isClass) {
 		x.Kind = model.Classes
 	}
+}
+
+// isClass reports whether a target of a set in TUDataset's format has classes. The target class always has; one of
+// several labels is a binary task if its values are 0 and 1.
+func (x *Examples) isClass(target string) bool {
+	isLabel := strings.HasPrefix(target, tuClass)
+	return target == tuClass || isLabel && x.guessKind([]string{target}) != model.Binary
 }
 
 // readTargets fills Y, and the split if it is left to the values.
@@ -323,7 +327,8 @@ func (x *Examples) eachTarget(visit func(r *records.Record, target, text string)
 
 // NewModel returns a model for [New] to fit. Its weights are random, by the seed; those of the
 // encoder are copied from source, if it is not nil, which may have another dropout and readout, but no
-// self-loops ([ErrSelfLoops]). An encoder of molecules needs records that were read with a.Atoms as records.Options.Atoms.
+// self-loops ([ErrSelfLoops]). An encoder of molecules needs records that were read with a.Atoms as
+// records.Options.Atoms.
 func (x *Examples) NewModel(
 	be backend.Backend, a gnn.Architecture, source *model.Trained, seed uint64,
 ) (*model.Trained, error) {

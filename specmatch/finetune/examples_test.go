@@ -216,6 +216,11 @@ func TestTUKinds(t *testing.T) {
 		{"graph_labels", "0,1,2\n1,0,1\n1,1,2\n0,0,1\n", "class3", "classes 2"},
 		{"graph_labels", "0,1,2\n1,0,1\n1,1,2\n0,0,1\n", "class1,class2", "binary 2"},
 		{"graph_labels", "0,1,2\n1,0,1\n1,1,2\n0,0,1\n", "class2,class3", finetune.ErrSeveral.Error()},
+		{"graph_labels", "0,1,2\n1,0,1\n1,1,2\n0,0,1\n", "class1,class3", finetune.ErrSeveral.Error()},
+		{"graph_labels", "0\n1\n1\n0\n", "class,attribute", finetune.ErrSeveral.Error()},
+		{"graph_labels", "1\n2\n3\n1\n", "attribute,class", finetune.ErrSeveral.Error()},
+		{"graph_labels", "0,1\n1,2\n1,3\n0,1\n", "class2,attribute", finetune.ErrSeveral.Error()},
+		{"graph_labels", "0,1\n1,2\n1,3\n0,1\n", "class1,attribute", "regression 2"},
 		{"graph_attributes", "0.5\n1.25\n2\n7\n", "attribute", "regression 1"},
 		{"graph_attributes", "0.5,1\n1.25,0\n2,0\n7,1\n", "attribute1,attribute2", "regression 2"},
 		{"graph_attributes", "0.5,1\n1.25,0\n2,0\n7,1\n", "attribute2", "binary 1"},
@@ -225,9 +230,10 @@ func TestTUKinds(t *testing.T) {
 			t.Fatal(err)
 		}
 		for part, text := range map[string]string{
-			"A":               "1, 2\n2, 1\n",
-			"graph_indicator": "1\n1\n2\n3\n4\n",
-			c.part:            c.text,
+			"A":                "1, 2\n2, 1\n",
+			"graph_indicator":  "1\n1\n2\n3\n4\n",
+			"graph_attributes": "0.5\n1.25\n2\n7\n",
+			c.part:             c.text,
 		} {
 			if err := os.WriteFile(filepath.Join(dir, "S_"+part+".txt"), []byte(text), 0o644); err != nil {
 				t.Fatal(err)

@@ -45,16 +45,17 @@ func Target(h model.Head, text string) (float64, error) {
 	return y, nil
 }
 
-// guessKind returns the kind of the targets by their values. A text among numbers is a mistake,
+// guessKind returns the kind of some of the targets by their values. A text among numbers is a mistake,
 // which readNumbers reports.
-func (x *Examples) guessKind() model.Kind {
+func (x *Examples) guessKind(targets []string) model.Kind {
 	kind := model.Binary
 	numbers := 0
 	texts := 0
 	gaps := 0
-	x.eachTarget(func(_ *records.Record, _, text string) {
+	x.eachTarget(func(_ *records.Record, target, text string) {
 		y, ok := parseNumber(text)
 		switch {
+		case !slices.Contains(targets, target):
 		case !ok && check.IsAlmostBound(text):
 			numbers++
 			kind = model.Regression

@@ -58,11 +58,17 @@ func Read(path string) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.Units, err = Units(path)
+	return r, err
+}
+
+// Units returns the finished units of a run directory, by name. A missing journal has none.
+func Units(path string) (units []Record, err error) {
 	done, err := readJournal(filepath.Join(path, "done.jsonl"))
 	for _, name := range slices.Sorted(maps.Keys(done)) {
-		r.Units = append(r.Units, done[name])
+		units = append(units, done[name])
 	}
-	return r, err
+	return units, err
 }
 
 func (r *Run) readResults(path string) error {

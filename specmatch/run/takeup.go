@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/specmatch/specmatch/specmatch/cli"
 )
@@ -18,16 +19,14 @@ func (o *Output) takeUp(f *cli.FlagSet, given map[string]bool) error {
 	if o.Dir == "" {
 		return nil
 	}
-	runs := append([]string{o.Dir}, Shards(o.Dir)...)
 	for _, dir := range o.Collect {
 		if err := checkRun(dir); err != nil {
 			return err
 		}
-		runs = append(append(runs, dir), Shards(dir)...)
 	}
 	given = maps.Clone(given)
 	merged := "" // the first run
-	for _, dir := range runs {
+	for _, dir := range o.directories() {
 		found, err := takeUpRun(f, dir, given, merged)
 		if err != nil {
 			return err
@@ -37,6 +36,25 @@ func (o *Output) takeUp(f *cli.FlagSet, given map[string]bool) error {
 		}
 	}
 	return nil
+}
+
+// directories returns -out, its shards, and the runs of -collect with theirs. The first may hold no run yet.
+func (o *Output) directories() (dirs []string) {
+	if o.Dir == "" {
+		return nil
+	}
+	for _, dir := range append([]string{o.Dir}, o.Collect...) {
+		dirs = append(append(dirs, dir), Shards(dir)...)
+	}
+	return dirs
+}
+
+// Runs returns the directories of the runs that this start takes up: none if its run is new.
+func (o *Output) Runs() []string {
+	return slices.DeleteFunc(o.directories(), func(dir string) bool {
+		_, err := os.Stat(filepath.Join(dir, "config.json"))
+		return err != nil
+	})
 }
 
 // checkRun returns an error unless a directory of -collect holds a run or shards.

@@ -161,14 +161,7 @@ func (p *Plan) unitOf(row string) string {
 // shards, other shards, and the directories of -collect.
 func (p *Plan) sources() []string {
 	o := p.dir.Output
-	if o.Dir == "" {
-		return nil
-	}
-	var dirs []string
-	for _, dir := range append([]string{o.Dir}, o.Collect...) {
-		dirs = append(append(dirs, dir), Shards(dir)...)
-	}
-	return slices.DeleteFunc(dirs, func(dir string) bool {
+	return slices.DeleteFunc(o.directories(), func(dir string) bool {
 		return dir == p.dir.Path && !o.List
 	}) // not from itself
 }

@@ -30,6 +30,15 @@ type rawGraph struct {
 	edgeLabels labelList
 	weights    []float32 // of the edges, or nil
 	directed   bool
+	byEdgeAttr bool // edgeLabels are edge_attr in the file
+}
+
+// edgeLabelError returns an error about edgeLabels under the name that they have in the file.
+func (g *rawGraph) edgeLabelError(err error) error {
+	if err == nil || !g.byEdgeAttr {
+		return err
+	}
+	return fmt.Errorf(`"edge_attr": %w; -ignore edge_attr reads the graph without them`, err)
 }
 
 // check returns an error unless the parts of the graph agree.
@@ -44,7 +53,7 @@ func (g *rawGraph) check() error {
 		return err
 	}
 	if err := g.edgeLabels.check(len(g.edges), "edge"); err != nil {
-		return err
+		return g.edgeLabelError(err)
 	}
 	switch {
 	case g.weights != nil && len(g.weights) != len(g.edges):
@@ -199,7 +208,8 @@ func (g *rawGraph) labelEntries(built *graph.Graph, values graph.EdgeValues) ([]
 	for k, e := range g.edges {
 		label, repeated := ofPair[e]
 		if repeated && label != labels[k] {
-			return nil, fmt.Errorf("edge %d joins %d and %d once more, with another label or weight", k, e[0], e[1])
+			err := fmt.Errorf("edge %d joins %d and %d once more, with another label or weight", k, e[0], e[1])
+			return nil, g.edgeLabelError(err)
 		}
 		ofPair[e] = labels[k]
 		if !g.directed {
@@ -281,10 +291,14 @@ func columnsOf(graphs ...*rawGraph) (graph.Columns, error) {
 	c := graph.Columns{Attributes: graphs[0].width()}
 	var nodes, edges []*labelList
 	weighted := false
+	labelled := graphs[0] // one by edge_attr, if there is any
 	for _, g := range graphs {
 		nodes = append(nodes, &g.labels)
 		edges = append(edges, &g.edgeLabels)
 		weighted = weighted || len(g.weights) > 0
+		if g.byEdgeAttr {
+			labelled = g
+		}
 	}
 	labels, err := valuesOf(nodes)
 	if err != nil {
@@ -295,7 +309,7 @@ func columnsOf(graphs ...*rawGraph) (graph.Columns, error) {
 	}
 	labels, err = valuesOf(edges)
 	if err != nil {
-		return c, err
+		return c, labelled.edgeLabelError(err)
 	}
 	if labels != nil || weighted {
 		c.Edges = &graph.EdgeValues{Labels: labels, Weights: weighted}

@@ -51,11 +51,12 @@ func (text jsonLine) build(w *worker, rec *Record) (*graph.Graph, error) {
 	}
 	// Other programs' layouts become the keys of this one.
 	var unused []string
+	isLabelled := false // by edge_attr
 	switch {
 	case isNodeLink(object):
 		unused, err = w.o.nodeLink(object)
 	case isEdgeIndex(object):
-		err = w.o.fromEdgeIndex(object)
+		isLabelled, err = w.o.fromEdgeIndex(object)
 	}
 	if err != nil {
 		return nil, err
@@ -79,6 +80,7 @@ func (text jsonLine) build(w *worker, rec *Record) (*graph.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
+	g.byEdgeAttr = isLabelled
 	w.notes.note(unused, g)
 	return g.build(w, rec)
 }
@@ -232,13 +234,14 @@ func numberFault(number json.RawMessage) string {
 
 // fromEdgeIndex replaces the keys of a graph in the layout of Hugging Face's data sets by the parts of
 // this format. These keys are edge_index, two lists of nodes; num_nodes; node_feat, a list of numbers
-// for each node; and edge_attr, if it is a list of one whole number for each edge, its label.
-func (o *Options) fromEdgeIndex(object map[string]json.RawMessage) error {
+// for each node; and edge_attr, if it is a list of one whole number for each edge, its label. It reports whether
+// edge_attr is the labels.
+func (o *Options) fromEdgeIndex(object map[string]json.RawMessage) (isLabelled bool, err error) {
 	var index [][]int
-	err := json.Unmarshal(object["edge_index"], &index)
+	err = json.Unmarshal(object["edge_index"], &index)
 	if err != nil || len(index) != 2 || len(index[0]) != len(index[1]) ||
 		bytes.Contains(object["edge_index"], []byte("null")) {
-		return errors.New(`"edge_index": want two lists of nodes of the same length`)
+		return false, errors.New(`"edge_index": want two lists of nodes of the same length`)
 	}
 	edges := make([][2]int, len(index[0]))
 	for k := range edges {
@@ -252,17 +255,18 @@ func (o *Options) fromEdgeIndex(object map[string]json.RawMessage) error {
 			continue
 		}
 		if object[ours] != nil {
-			return fmt.Errorf("has %q and %q: -ignore %[2]s drops the second", ours, theirs)
+			return false, fmt.Errorf("has %q and %q: -ignore %[2]s drops the second", ours, theirs)
 		}
 		object[ours] = value
 		delete(object, theirs)
 	}
 	labels := edgeLabelsOf(object["edge_attr"])
-	if labels != nil && object["edge_labels"] == nil && !slices.Contains(o.Ignore, "edge_attr") {
+	isLabelled = labels != nil && object["edge_labels"] == nil && !slices.Contains(o.Ignore, "edge_attr")
+	if isLabelled {
 		object["edge_labels"], _ = json.Marshal(labels)
 		delete(object, "edge_attr")
 	}
-	return nil
+	return isLabelled, nil
 }
 
 // edgeLabelsOf returns the labels of edges that have lists of one whole number, nil if theirs are other lists.

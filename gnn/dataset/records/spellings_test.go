@@ -190,15 +190,19 @@ func TestHuggingFace(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "g.jsonl")
 	for bad, want := range map[string]string{
-		strings.Replace(text, "[1],[1],[2]", "[1],[1,0],[2]", 1):                              `"edge_attr": features of edges are not read`,
-		strings.Replace(text, "[1],[1],[2]", "[1],[1.5],[2]", 1):                              `"edge_attr": features of edges are not read`,
-		strings.Replace(text, "[1],[1],[2]", "[1],[null],[2]", 1):                             `"edge_attr": features of edges are not read`,
-		strings.Replace(text, `"y"`, `"edge_labels":[1,1,2,2],"y"`, 1):                        `"edge_attr": features of edges are not read`,
-		`{"edge_index":[[0,1],[1]],"num_nodes":3}`:                                            `"edge_index": want two lists of nodes of the same length`,
-		`{"edge_index":[[null],[1]],"num_nodes":3}`:                                           `"edge_index": want two lists`,
-		`{"edge_index":[[0],[3]],"num_nodes":3}`:                                              "node 3 is outside 0..2",
-		`{"edge_index":[[0],[1]],"num_nodes":"many"}`:                                         `"nodes": want the number of nodes`,
-		`{"edge_index":[[0],[1]],"num_nodes":2,"attributes":[[1],[2]],"node_feat":[[3],[4]]}`: `has "attributes" and "node_feat"`,
+		strings.Replace(text, "[1],[1],[2]", "[1],[1,0],[2]", 1):                                                                              `"edge_attr": features of edges are not read`,
+		strings.Replace(text, "[1],[1],[2]", "[1],[1.5],[2]", 1):                                                                              `"edge_attr": features of edges are not read`,
+		strings.Replace(text, "[1],[1],[2]", "[1],[null],[2]", 1):                                                                             `"edge_attr": features of edges are not read`,
+		strings.Replace(text, `"y"`, `"edge_labels":[1,1,2,2],"y"`, 1):                                                                        `"edge_attr": features of edges are not read`,
+		`{"edge_index":[[0,1],[1,0]],"edge_attr":[[1]],"num_nodes":2}`:                                                                        `"edge_attr": 1 labels for 2 edges; -ignore edge_attr reads`,
+		`{"edge_index":[[0,1],[1,0]],"edge_attr":[[1],[2]],"num_nodes":2}`:                                                                    `"edge_attr": edge 1 joins 1 and 0 once more, with another label or weight; -ignore edge_attr`,
+		`{"edge_index":[[0,1],[1,2]],"edge_attr":[[-5],[3000000]],"num_nodes":3}`:                                                             `"edge_attr": columns: column 1 of the labels has 3000006 values`,
+		`{"edge_index":[[0],[1]],"edge_attr":[[-5]],"num_nodes":2}` + "\n" + `{"edge_index":[[0],[1]],"edge_attr":[[3000000]],"num_nodes":2}`: `3000006 values from -5 on; want 1 to 1048576; -ignore edge_attr reads the graph without them`,
+		`{"edge_index":[[0,1],[1]],"num_nodes":3}`:                                                                                            `"edge_index": want two lists of nodes of the same length`,
+		`{"edge_index":[[null],[1]],"num_nodes":3}`:                                                                                           `"edge_index": want two lists`,
+		`{"edge_index":[[0],[3]],"num_nodes":3}`:                                                                                              "node 3 is outside 0..2",
+		`{"edge_index":[[0],[1]],"num_nodes":"many"}`:                                                                                         `"nodes": want the number of nodes`,
+		`{"edge_index":[[0],[1]],"num_nodes":2,"attributes":[[1],[2]],"node_feat":[[3],[4]]}`:                                                 `has "attributes" and "node_feat"`,
 	} {
 		write(t, path, bad)
 		if _, err := ReadAll(t.Context(), path, Options{}); err == nil || !strings.Contains(err.Error(), want) {

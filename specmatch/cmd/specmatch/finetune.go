@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -457,6 +460,12 @@ func (x *tuning) onlyTarget(ctx context.Context, stderr io.Writer) ([]string, er
 func (x *tuning) task() (finetune.Task, map[string]*input, error) {
 	if x.Kind != auto {
 		x.Task.Kind = model.Kind(x.Kind)
+	} else if x.Positive == "" {
+		var err error
+		x.Task.Kind, err = x.learnedKind()
+		if err != nil {
+			return x.Task, nil, err
+		}
 	}
 	task := x.Task
 	task.Scale = x.Target.Scale
@@ -491,6 +500,30 @@ func (x *tuning) task() (finetune.Task, map[string]*input, error) {
 		inputs[part.name] = input
 	}
 	return task, inputs, nil
+}
+
+// learnedKind returns the kind that the finished fits of a run that is taken up have learned, "" if there are none.
+// Other versions may have taken the values for another kind, and fits of two kinds have no table in common.
+func (x *tuning) learnedKind() (kind model.Kind, err error) {
+	for _, dir := range x.output.Runs() {
+		units, err := run.Units(dir)
+		if err != nil {
+			return "", err
+		}
+		for _, unit := range units {
+			var fit outcome
+			if err := json.Unmarshal(unit.Result, &fit); err != nil {
+				return "", fmt.Errorf("%s: unit %s: %w", filepath.Join(dir, "done.jsonl"), unit.Name, err)
+			}
+			learned := fit.kind()
+			if kind != "" && learned != "" && learned != kind {
+				return "", cli.Usagef("the fits of the run in %s learned %s and %s, which have no table in common; "+
+					"give a new -out and a -kind", dir, kind, learned)
+			}
+			kind = cmp.Or(kind, learned)
+		}
+	}
+	return kind, nil
 }
 
 // parseFeatures reads the value of -features.
@@ -602,10 +635,11 @@ const mostTried = 5
 func (x *tuning) chooseEncoder() error {
 	molecules := x.examples.Content == records.Molecules
 	if x.source != nil {
-		if x.source.Card.SelfLoops {
+		if x.source.Card.SelfLoops && len(x.output.Runs()) == 0 {
 			return cli.Usagef("-model %s: %w; give one from train with -graphcl-code=false, or with another -method",
 				x.Model, finetune.ErrSelfLoops)
 		}
+		x.source.Card.SelfLoops = false // as in the fits of earlier versions, whose runs are taken up
 		x.arch = x.source.Card.Encoder
 	} else {
 		x.arch = x.encoder.recipe().Architecture(x.examples.Kind, x.examples.Features)

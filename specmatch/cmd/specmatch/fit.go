@@ -45,6 +45,26 @@ func (o *outcome) Check() error {
 	return o.Result.Check()
 }
 
+// kind returns the kind of the targets that the fit has learned, by its metrics; "" if they do not tell.
+func (o *outcome) kind() model.Kind {
+	has := func(metric string) bool {
+		isTested := slices.ContainsFunc(o.Test, func(m train.Metrics) bool { return !math.IsNaN(m.Get(metric)) })
+		isValidated := slices.ContainsFunc(o.Epochs, func(m train.Metrics) bool {
+			return !math.IsNaN(m.Get("valid_" + metric))
+		})
+		return isTested || isValidated
+	}
+	switch {
+	case has("rmse"):
+		return model.Regression
+	case o.Cuts != nil || has("average_precision"):
+		return model.Binary
+	case has("accuracy"):
+		return model.Classes
+	}
+	return ""
+}
+
 // division is one split of the records, by a seed or, if fold is not 0, a fold of cross-validation.
 type division struct{ seed, fold int }
 

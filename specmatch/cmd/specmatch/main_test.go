@@ -1240,6 +1240,65 @@ func TestGraphCLCode(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "self-loops of GraphCL's code") || !strings.Contains(err.Error(), "-graphcl-code=false") {
 		t.Errorf("finetune of an encoder with self-loops: %v", err)
 	}
+	// Earlier versions dropped the loops; their runs are printed and resumed.
+	intended := filepath.Join("intended", modelFile)
+	must(t, "finetune -in a.jsonl -target y -seeds 1 -epochs 1 -out earlier -model "+intended)
+	sum := func(path string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(read(t, path)))) }
+	edit(t, filepath.Join("earlier", "config.json"), sum(intended), sum(model))
+	edit(t, filepath.Join("earlier", "config.json"), intended, model)
+	must(t, "finetune -out earlier")
+	must(t, "finetune -out earlier -seeds 2")
+}
+
+// edit replaces a text in a file.
+func edit(t *testing.T, path, text, replacement string) {
+	t.Helper()
+	content := read(t, path)
+	if !strings.Contains(content, text) {
+		t.Fatalf("%s has no %s", path, text)
+	}
+	write(t, path, strings.ReplaceAll(content, text, replacement))
+}
+
+// TestEarlierKinds: earlier versions took the targets of TUDataset's format for classes, whatever their values. Their
+// runs go on with the kind that they learned, even if today's would be another one.
+func TestEarlierKinds(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("S", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var indicator strings.Builder
+	for i := range 80 {
+		fmt.Fprintln(&indicator, i/2+1)
+	}
+	write(t, filepath.Join("S", "S_A.txt"), "1, 2\n2, 1\n3, 4\n4, 3\n")
+	write(t, filepath.Join("S", "S_graph_indicator.txt"), indicator.String())
+	write(t, filepath.Join("S", "S_graph_labels.txt"), strings.Repeat("0,1\n1,2\n1,1\n0,2\n", 10))
+	write(t, filepath.Join("S", "S_graph_attributes.txt"), strings.Repeat("1\n2.5\n7\n2.5\n", 10))
+	for target, kind := range map[string]string{"attribute": "regression", "class1": "binary"} {
+		const classes = `"kind": "classes"`
+		config := filepath.Join(target, "config.json")
+		start := "finetune -in S -seeds 1 -epochs 1" + tiny + "-target " + target
+		must(t, start+" -kind classes -out "+target)
+		edit(t, config, classes, `"kind": "auto"`)
+		must(t, "finetune -out "+target)
+		must(t, "finetune -out "+target+" -seeds 2")
+		rows, err := results(target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rows[0].Method != "classes" || len(rows[0].PerSeed) != 2 {
+			t.Errorf("%s: the first row is %+v, want classes of two seeds", target, rows[0])
+		}
+		// Fits of two kinds are not mixed.
+		must(t, start+" -kind "+kind+" -out new-"+target)
+		edit(t, filepath.Join("new-"+target, "config.json"), `"kind": "`+kind+`"`, `"kind": "auto"`)
+		_, _, err = invoke(t.Context(), "finetune -out "+target+" -collect new-"+target)
+		want := "learned classes and " + kind
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: a mixture: %v; want %s", target, err, want)
+		}
+	}
 }
 
 // TestEveryMethod: whatever is registered trains, on what it is for.

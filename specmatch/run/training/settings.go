@@ -16,8 +16,9 @@ type Settings struct {
 }
 
 // Register defines a flag for every setting that one of the methods reads in a regime, except for
-// those that the program sets itself. Values that Options already has are the defaults. A flag that is given and that none of the chosen methods
-// reads is a usage error, as are options that contradict one another for a chosen method.
+// those that the program sets itself. Values that Options already has are the defaults. A flag that is
+// given and that none of the chosen methods reads is a usage error, as are options that contradict one
+// another for a chosen method.
 func (s *Settings) Register(
 	f *cli.FlagSet, r method.Regime, names []string, chosen func() []string, except ...setting.Setting,
 ) {
