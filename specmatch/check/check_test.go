@@ -286,6 +286,12 @@ func TestLosses(t *testing.T) {
 	if found := classes.Losses(check.Mean); !slices.Equal(found, want) {
 		t.Errorf("%v, want %v", found, want)
 	}
+	many := read(t, "id,smiles,y\na,CCO,1 x\nb,OCC,2 x\nc,CCO,3 x\nd,OCC,4 x\ne,CCC,1\nf,CCN,2\n", "")
+	want = []check.Finding{{"lost labels", `y: 1 molecules have no label, as several classes are the most frequent: ` +
+		`correct them, or take -merge drop: ["1 x" "2 x" "3 x" …] (lines 2, 3, 4, …)`}}
+	if found := many.Losses(check.Mean); !slices.Equal(found, want) {
+		t.Errorf("%v, want %v", found, want)
+	}
 	if found := classes.Losses(check.Keep); found != nil {
 		t.Errorf("%v, where all rows are kept", found)
 	}

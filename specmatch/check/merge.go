@@ -28,7 +28,7 @@ const (
 	tie           loss = "have no label, as several classes are the most frequent: correct them, or take -merge drop"
 )
 
-// lossesShown bounds the molecules that a message about losses names.
+// lossesShown bounds the molecules that a message about losses names, and the labels of each.
 const lossesShown = 3
 
 // DescribeLosses describes losses, in a line for each target and reason.
@@ -38,7 +38,7 @@ func DescribeLosses(targets []string, losses []Loss) (lines []string) {
 			var molecules []string
 			for _, l := range losses {
 				if l.Target == target && l.why == why {
-					molecules = append(molecules, fmt.Sprintf("%q (%s)", l.Values, l.Lines))
+					molecules = append(molecules, fmt.Sprintf("[%s] (%s)", l.labels(), l.Lines))
 				}
 			}
 			count := len(molecules)
@@ -53,6 +53,18 @@ func DescribeLosses(targets []string, losses []Loss) (lines []string) {
 		}
 	}
 	return lines
+}
+
+// labels names the lost labels, of which there may be one for each row of a file.
+func (l *Loss) labels() string {
+	var names []string
+	for _, label := range l.Values[:min(lossesShown, len(l.Values))] {
+		names = append(names, strconv.Quote(label))
+	}
+	if len(l.Values) > lossesShown {
+		names = append(names, "…")
+	}
+	return strings.Join(names, " ")
 }
 
 // MergeLabels returns the labels that stand for some rows of labels of one molecule, which has at least one row,

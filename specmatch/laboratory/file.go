@@ -194,26 +194,12 @@ func (f *file) readColumns() error {
 	case records.SMI:
 		candidates = nil
 	}
-	f.columns = askable(f.columns)
+	f.columns = records.Askable(f.columns)
 	f.Fields = f.columns
 	if f.ID == "" {
-		f.ID = chooseID(askable(candidates))
+		f.ID = chooseID(records.Askable(candidates))
 	}
 	return nil
-}
-
-// askable returns the columns that can be asked for by their names: those whose names are neither empty nor doubled.
-func askable(columns []string) (names []string) {
-	counts := map[string]int{}
-	for _, name := range columns {
-		counts[name]++
-	}
-	for _, name := range columns {
-		if name != "" && counts[name] == 1 {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // chooseID returns the column that names molecules, "" if there is none.

@@ -23,10 +23,9 @@ func Decode(ctx context.Context, path string, input io.Reader) (io.ReadCloser, e
 // may count as one more line.
 //
 // So a file can be read in parts, each with the lines behind one record up to the end of another. Records with the same
-// last line stay in one part: the first of them is a row that is rejected because of that line, on which the others
-// depend. In a part of a
-// table, the lines up to that of the header stand before them. [Read] gives the records of a part the numbers that
-// they have in the file if Options.First counts those before it.
+// last line stay in one part: the first of them is a row that is rejected, and how the others are read depends on it.
+// In a part of a table, the lines up to that of the header stand before them. [Read] gives the records of a part the
+// numbers that they have in the file if Options.First counts those before it.
 func LineEnds(ctx context.Context, path string, o Options) (header int, ends []int, err error) {
 	o.Want = Molecules
 	r, next, err := open(ctx, path, o)
@@ -35,6 +34,7 @@ func LineEnds(ctx context.Context, path string, o Options) (header int, ends []i
 	}
 	defer r.close()
 	_, header = r.text.Position()
+	settled := 0 // records whose end is known
 	for {
 		if _, err := next(); err == io.EOF {
 			return header, ends, nil
@@ -43,5 +43,11 @@ func LineEnds(ctx context.Context, path string, o Options) (header int, ends []i
 		}
 		end, _ := r.text.Position()
 		ends = append(ends, end)
+		for i := settled; i < len(ends); i++ {
+			ends[i] = end
+		}
+		if r.text.IsSettled() {
+			settled = len(ends)
+		}
 	}
 }

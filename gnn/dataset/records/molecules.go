@@ -106,14 +106,7 @@ func (r *reader) openSMI() (next func() (*Record, error), err error) {
 		if err != nil {
 			return nil, err
 		}
-		if rec.Number == 1 && rec.Err == nil && r.isTable(text) {
-			rec.Err = &dataset.SyntaxError{
-				File:   r.file,
-				Line:   rec.Line,
-				Value:  textfile.Shorten(text),
-				Reason: "there is no SMILES in front: if this is a table, -format csv reads it",
-			}
-		}
+		line := text
 		if end := strings.IndexAny(text, " \t"); end > 0 {
 			id := name(text[end:])
 			text = text[:end]
@@ -128,22 +121,39 @@ func (r *reader) openSMI() (next func() (*Record, error), err error) {
 			}
 		}
 		rec.body = smiles(text)
+		if rec.Number == 1 && r.mayBeTable(line) {
+			rec.body = firstOfList{smiles(text), line}
+		}
 		return rec, nil
 	}, nil
 }
 
-// isTable reports whether the first line of a list seems to be the header of a table instead: it has separators, and
-// begins with no molecule. Lists may have a header, too; tables are often named .txt.
-func (r *reader) isTable(line string) bool {
-	if endingOf(r.file) != ".txt" && !strings.Contains(strings.ToLower(line), "smiles") {
-		return false
+// mayBeTable reports whether the first line of a list may be the header of a table instead, as it has separators.
+// Lists may have a header, too; tables are often named .txt.
+func (r *reader) mayBeTable(line string) bool {
+	isLikely := endingOf(r.file) == ".txt" || strings.Contains(strings.ToLower(line), "smiles")
+	return isLikely && strings.ContainsAny(line, "\t,;")
+}
+
+// firstOfList is the body of the molecule in the first line of a list, which may be the header of a table instead.
+type firstOfList struct {
+	smiles
+	line string
+}
+
+func (f firstOfList) build(w *worker, rec *Record) (*graph.Graph, error) {
+	g, err := f.smiles.build(w, rec)
+	if err == nil {
+		return g, nil
 	}
-	separator := strings.IndexAny(line, "\t,;")
-	if separator < 0 {
-		return false
+	front := f.line[:strings.IndexAny(f.line, " \t,;")]
+	if _, parsing := w.parser.Parse(front); parsing == nil {
+		return nil, err
 	}
-	_, err := molecule.Parse(line[:min(separator, strings.IndexAny(line+" ", " \t"))])
-	return err != nil
+	return nil, &dataset.SyntaxError{
+		Value:  textfile.Shorten(f.line),
+		Reason: "there is no SMILES in front: if this is a table, -format csv reads it",
+	}
 }
 
 // openCSV opens a table of molecules or of edges.

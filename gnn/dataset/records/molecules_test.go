@@ -216,6 +216,8 @@ func TestLineEnds(t *testing.T) {
 		{"a.csv", "\n\"smiles\n\",y\nC,1\n\n\"CC\",\"\n2\"\n,\nCCC,4\"\nCCCC,5\n", 3, []int{4, 7, 8, 9, 10}},
 		{"a.csv", "m,y\nCCC,1\nCCCC,2\n", 1, []int{2, 3}},
 		{"a.csv", "smiles,y\nC,\"1\n\nCC,2\n3\",\nCCC,4\n", 1, []int{5, 5, 5, 6}},
+		{"a.csv", "smiles,y\n\"C\na \"b\" c\nd\nC\",1\nCC,2\n", 1, []int{5, 5, 5, 5, 6}},
+		{"a.csv", "smiles,y\n\"C\na \"b\" c\nd\nC,1\nCC,2\n", 1, []int{5, 5, 5, 5, 6}},
 		{"a.csv", "sep=;\n\nsmiles;y\nC;1\n", 3, []int{4}},
 		{"a.csv", "smiles,y\rC,1\r\rCC,2\r", 1, []int{2, 4}},
 		{"a.smi", "C a\n \nCC\n\n", 0, []int{1, 3}},

@@ -82,6 +82,20 @@ func (r Reading) NoValue(field string) string {
 	return fmt.Sprintf("no record has a value of %s%s", field, suggest.DidYouMean(field, names))
 }
 
+// Askable returns the columns that can be asked for by their names: those whose names are neither empty nor doubled.
+func Askable(columns []string) (names []string) {
+	counts := map[string]int{}
+	for _, name := range columns {
+		counts[name]++
+	}
+	for _, name := range columns {
+		if name != "" && counts[name] == 1 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // Features returns the part of the line about the features of nodes and edges, which a model keeps; "" for
 // molecules.
 func (r Reading) Features() string {

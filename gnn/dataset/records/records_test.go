@@ -15,6 +15,7 @@ import (
 
 	"github.com/specmatch/specmatch/gnn/dataset"
 	"github.com/specmatch/specmatch/gnn/graph"
+	"github.com/specmatch/specmatch/gnn/molecule/feature"
 )
 
 // readAll returns what records say in a line each.
@@ -81,6 +82,7 @@ func TestRead(t *testing.T) {
 		"a line of Excel":          {"m.csv", "sep=;\nsmiles;y\nC;0,5\n", Options{Fields: []string{"y"}}, []string{`1 3 1 ["0,5"] 1×360 0`}},
 		"no SMILES":                {"m.csv", "smiles,y\n,1\nCC–O,2\n", Options{}, []string{"1 2 1 [] :2: the SMILES is empty", `2 3 2 [] :3: "CC–O": character 3 of the SMILES: '–' is not an atom`}},
 		"a list with a header":     {"m.smi", "SMILES;ID\nC a\n", Options{}, []string{`1 1 1 [] :1: "SMILES;ID": there is no SMILES in front`, "2 2 a [] 1×360 0"}},
+		"a list of salts":          {"m.txt", "CCCCCCCCO.N(C)(C)(C)C\ta\nC\n", Options{Standard: feature.Standardisation{LargestFragment: true}}, []string{"1 1 a [] 9×360 8", "2 2 2 [] 1×360 0"}},
 		"a list, by its format":    {"m.dat", "CCO\n", Options{Format: SMI}, []string{"1 1 1 [] 3×360 2"}},
 		"graphs": {"g.jsonl", `{"id":"a","nodes":3,"edges":[[0,1],[1,2],[2,1],[0,0]],"labels":[6,6,8],"y":0.5}
 
@@ -416,7 +418,7 @@ func TestReadErrors(t *testing.T) {
 		"no such target":   {"c.csv", "smiles\nC\n", `"smiles": no column "y"`, Options{Fields: []string{"y"}}},
 		"twice the column": {"d.csv", "smiles,y,y\nC,1,1\n", `two columns named "y", the columns 2 and 3: rename one of them`, Options{Fields: []string{"y"}}},
 		"a list's target":  {"e.smi", "C\n", `has no columns, such as "y"; want a .csv`, Options{Fields: []string{"y"}}},
-		"not packed":       {"f.csv.gz", "smiles\n", "f.csv.gz: unexpected EOF", Options{}},
+		"not packed":       {"f.csv.gz", "smiles\n", "f.csv.gz: is no gzip file (unexpected EOF): rename it without .gz", Options{}},
 		"a wrong format":   {"g.csv", "smiles\nC\n", `"doc" is not a format`, Options{Format: "doc"}},
 		"graphs wanted":    {"h.csv", "smiles\nC\n", "has molecules, want graphs", Options{Want: Graphs}},
 		"molecules wanted": {"i.jsonl", "{}\n", "has graphs, want molecules", Options{Want: Molecules}},

@@ -439,7 +439,7 @@ func (x *tuning) onlyTarget(ctx context.Context, stderr io.Writer) ([]string, er
 		return nil, cli.Usagef("-target is needed: the column to predict")
 	}
 	columns := x.input.peek(ctx, records.Options{}, func(*records.Record) bool { return true }).Unused
-	columns = slices.DeleteFunc(columns, func(name string) bool {
+	columns = slices.DeleteFunc(records.Askable(columns), func(name string) bool {
 		lower := strings.ToLower(name)
 		return name == x.ID || name == x.Weight || lower == "id" || lower == "name" || strings.HasSuffix(lower, "_id")
 	})

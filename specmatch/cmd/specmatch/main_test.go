@@ -1448,7 +1448,7 @@ func TestMistakes(t *testing.T) {
 		{"embed -in empty.csv -out v.npy -model " + chem, "empty.csv:1: want a header", false},
 		{"embed -in header.csv -out v.npy -model " + chem, "there are no records in it", false},
 		{"embed -in atoms.csv -out v.npy -model " + chem, `none of its 2 records can be used, such as dataset: atoms.csv:2: "Qq"`, false},
-		{"embed -in packed.csv.gz -out v.npy -model " + chem, "packed.csv.gz: gzip: invalid header", false},
+		{"embed -in packed.csv.gz -out v.npy -model " + chem, "packed.csv.gz: is no gzip file (gzip: invalid header)", false},
 		{"embed -in m.csv -out v.npy -model " + gin, "m.csv: has molecules, want graphs", false},
 		{"embed -in g.jsonl -out v.npy -model " + chem, "g.jsonl: has graphs, want molecules", false},
 		{"embed -in labels.jsonl -out v.npy -model " + gin, "has the label 7, which the model has not seen; it has seen 1 to 2", false},

@@ -22,6 +22,8 @@ func TestMessages(t *testing.T) {
 	write(t, "none.csv", "a,b\n1,2\n")
 	write(t, "commas.csv", "smiles,id,\"y, nM\"\nCCO,\"2,4-D\",1\n")
 	write(t, "blank.csv", "smiles,,\nCCO,,\n")
+	write(t, "doubled.csv", "smiles,y,y,a,b,\nCCO,1,2,3,4,5\n")
+	write(t, "notgz.csv.gz", "smiles,y\nCCO,1\n")
 	write(t, "edges.csv", "source,target\n1,2\n2,3\n")
 	must(t, "finetune -in m.csv -target length -epochs 1 -seeds 2 -out run"+few+tiny)
 	must(t, "embed -in m.csv -features descriptors -out v.npy")
@@ -51,6 +53,8 @@ func TestMessages(t *testing.T) {
 		"train -method infonec -in m.csv":                        `did you mean "infonce"?`,
 		"finetune -kind regresion":                               `did you mean "regression"?`,
 		"finetune -in m.csv -loss absolut":                       `did you mean "absolute"?`,
+		"finetune doubled.csv":                                   "-target is needed: the column of doubled.csv to predict, of a, b",
+		"embed notgz.csv.gz w.npy":                               "notgz.csv.gz: is no gzip file (gzip: invalid header): rename it without .gz",
 		// columns
 		"finetune -in m.csv -target Length":                        `no column "Length"; did you mean "length"?`,
 		"finetune -in m.csv -target lenght":                        `no column "lenght"; did you mean "length"?`,

@@ -117,6 +117,9 @@ func (t *Text) decode(input io.Reader) error {
 	switch {
 	case begins(magicGzip) || isGzip(t.Name):
 		z, err := gzip.NewReader(b)
+		if err != nil && !begins(magicGzip) {
+			return fmt.Errorf("is no gzip file (%w): rename it without .gz", err)
+		}
 		if err != nil {
 			return err
 		}
@@ -320,10 +323,14 @@ func namedSeparator(text string) (separator rune, ok bool) {
 		text = strings.TrimSuffix(unquoted, `"`)
 	}
 	const prefix = "sep="
-	if len(text) != len(prefix)+1 || !strings.EqualFold(text[:len(prefix)], prefix) {
+	if len(text) <= len(prefix) || !strings.EqualFold(text[:len(prefix)], prefix) {
 		return 0, false
 	}
-	separator = rune(text[len(prefix)])
+	named := text[len(prefix):]
+	if strings.Trim(named, named[:1]) != "" { // programs pad the line to the number of columns
+		return 0, false
+	}
+	separator = rune(named[0])
 	isSign := unicode.IsPunct(separator) || unicode.IsSymbol(separator) || unicode.IsSpace(separator)
 	return separator, isSign && separator != '"'
 }
@@ -333,17 +340,17 @@ func (c *Rows) separator(header string) (rune, error) {
 	const separators = ",;\t"
 	counts := map[rune]int{}
 	isQuoted := false
-	previous := ','
+	mayOpen := true // whether a quote here opens a field, or is the other one of two that stand for a quote within it
 	for _, r := range header {
 		switch {
 		case isQuoted:
 			isQuoted = r != '"'
-		case r == '"' && strings.ContainsRune(separators, previous):
+		case r == '"' && mayOpen:
 			isQuoted = true
 		default:
 			counts[r]++
+			mayOpen = strings.ContainsRune(separators, r)
 		}
-		previous = r
 	}
 	best := ','
 	for _, r := range separators {
@@ -351,7 +358,7 @@ func (c *Rows) separator(header string) (rune, error) {
 			best = r
 		}
 	}
-	if counts[best] == 0 && counts['|'] > 0 {
+	if counts[best] == 0 && counts['|'] > 0 && strings.Contains(c.lines.peek(), "|") {
 		return 0, c.BadHeader(header, "columns are separated by commas, semicolons or tabs, and | is none of them: "+
 			"write a line sep=| above this one")
 	}
@@ -405,10 +412,20 @@ func (c *Rows) Begins(names ...string) error {
 	return nil
 }
 
-// Next reads the next row; the error at the end is [io.EOF]. After a
-// [*dataset.SyntaxError] it continues with the next line: a quote that is not closed costs
-// no row but its own, and the line that seemed to close it.
+// Next reads the next row; the error at the end is [io.EOF]. After a [*dataset.SyntaxError] it continues with the next
+// line. A quote that is not closed costs its own row and, up to the line that seemed to close it, each line with a quote
+// that is a character. If text stands behind the quote that seemed to close it, the field may end later: the next line
+// with a quote that is a character is rejected, too, unless a row is read before it.
 func (c *Rows) Next() error {
+	err := c.next()
+	if err == nil && c.start >= c.lines.tail {
+		c.lines.isEndUnknown = false
+	}
+	return err
+}
+
+// next reads a row or its error.
+func (c *Rows) next() error {
 	text := ""
 	for text == "" {
 		var err error
@@ -433,8 +450,11 @@ func (c *Rows) Next() error {
 func (c *Rows) nextQuoted(text string) error {
 	row := quotedRow{comma: string(c.comma)}
 	bad := row.add(text)
-	if c.start == c.lines.tail && (row.hasBare || row.isOpen) {
-		return c.badRow(text, "this line has a quote that may be the end of a row before it, which is rejected")
+	if row.hasBare && (c.start <= c.lines.tail || c.lines.isEndUnknown) {
+		if c.start > c.lines.tail {
+			c.lines.isEndUnknown = false
+		}
+		return c.badRow(text, "this line has a quote that may be of a row before it, which is rejected")
 	}
 	// A row goes on as long as a quote is open.
 	lines := []string{text}
@@ -460,12 +480,14 @@ func (c *Rows) nextQuoted(text string) error {
 	if bad == errBehind && len(lines) == 1 {
 		return c.badRow(text, bad.Error())
 	}
-	// A row that cannot be read gives its other lines back. The last of them has the quote that ends the field,
-	// and must not pass for a row of its own with this quote.
+	// A row that cannot be read gives its other lines back. One of them may have the quote that ends the field, and
+	// must not pass for a row of its own with this quote: the last one or, if text stands behind the quote there,
+	// another one behind it.
 	c.lines.unread(ending, lines[1:]...)
 	c.lines.Line = c.start
 	if bad != nil {
 		c.lines.tail = c.start + len(lines) - 1
+		c.lines.isEndUnknown = c.lines.isEndUnknown || bad == errBehind
 	}
 	// The rejected row says why.
 	const consequence = "; the lines after this one are read as rows of their own"
@@ -561,7 +583,8 @@ type Lines struct {
 	File string
 	Line int // number of the current one
 
-	tail int // the line that seems to end a row that was rejected, 0 before there is one
+	tail         int  // the line that seems to end a row that was rejected, 0 before there is one
+	isEndUnknown bool // whether a line behind tail may end that row instead
 
 	r    *bufio.Reader
 	buf  []byte
@@ -575,13 +598,19 @@ func (t *Text) Lines() *Lines {
 	return t.lines
 }
 
-// Position returns the number of the last line that what was read depends on, and that of the last line of the header
-// that Rows has read, 0 if it has read none.
+// Position returns the number of the line that was read last, and that of the last line of the header that Rows has
+// read, 0 if it has read none.
 func (t *Text) Position() (line, header int) {
 	if t.lines != nil {
-		line = max(t.lines.Line, t.lines.tail)
+		line = t.lines.Line
 	}
 	return line, t.header
+}
+
+// IsSettled reports whether the lines up to that of [Text.Position] and those behind it are read as if the others were
+// not there. They are not where a row was rejected whose end is not reached.
+func (t *Text) IsSettled() bool {
+	return t.lines == nil || t.lines.Line >= t.lines.tail && !t.lines.isEndUnknown
 }
 
 // Next returns the next line that is not blank, without the blanks around it. The error at
@@ -607,6 +636,18 @@ func (l *Lines) unread(err error, lines ...string) {
 	if err != nil {
 		l.err = err
 	}
+}
+
+// peek returns the next line, "" if there is none, and gives it back.
+func (l *Lines) peek() string {
+	text, err := l.line()
+	l.Line--
+	if err == nil {
+		l.unread(nil, text)
+	} else {
+		l.err = err
+	}
+	return text
 }
 
 // line returns the next line without its end.
