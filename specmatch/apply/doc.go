@@ -17,8 +17,8 @@
 // needs. A .npy is a matrix of float32 in NumPy's format, with the ids, a line each, in
 // OUT.ids.csv. A .parquet has the ids and the numbers as columns. Records that cannot be used, or
 // whose result is not finite, are listed with line, id, value and reason in OUT.rejected.csv, if
-// there are any. All text is UTF-8; control characters are escaped, and a column gets _2 after its
-// name if the name is taken. [Outputs] returns the names of all files that may be written; none of
+// there are any. All text is UTF-8; control characters are escaped but for tabs and line feeds in
+// ids and copied fields, and a column gets _2 after its name if the name is taken. [Outputs] returns the names of all files that may be written; none of
 // them may be an input.
 //
 // # Interruption

@@ -15,6 +15,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/graph"
 	"github.com/specmatch/specmatch/specmatch/domain"
 	"github.com/specmatch/specmatch/specmatch/model"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // OpenDomain returns the index of the molecules that some models were trained on. It is an error if a model
@@ -52,7 +53,7 @@ func (j Job) Domain(ctx context.Context, w io.Writer, index *domain.Index) error
 			header = append(header, prefix+target)
 		}
 	}
-	table.Write(header) // table.Error returns the first error
+	table.Write(files.Cells(nil, header)) // table.Error returns the first error
 	err := j.Stream(ctx, func(b Batch) error {
 		table.WriteAll(domainRows(b.Records, index, len(header)))
 		return table.Error()
@@ -104,5 +105,6 @@ func domainRow(r *records.Record, index *domain.Index, columns int) []string {
 		row = append(row, strconv.FormatFloat(n.Similarity, 'f', 3, 64), n.SMILES)
 		row = append(row, n.Values...)
 	}
-	return append(row, make([]string, columns-len(row))...)
+	row = append(row, make([]string, columns-len(row))...)
+	return files.Cells(nil, row)
 }

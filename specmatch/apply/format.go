@@ -119,10 +119,7 @@ func csvLines(rows ...[]string) []byte {
 			b.WriteString("\"\"\n")
 			continue
 		}
-		line = line[:0] // a copy, since several jobs may have the row
-		for _, field := range row {
-			line = append(line, files.Data(field))
-		}
+		line = files.Cells(line[:0], row) // a copy, since several jobs may have the row
 		w.Write(line)
 	}
 	w.Flush()

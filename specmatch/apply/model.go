@@ -31,7 +31,9 @@ type Model struct {
 
 	// Trained says which columns or keys the model was trained on, as Dataset.Reads does.
 	Trained string
-	// Key identifies what the model computes with its weights and engines, see [Model.Identity].
+	// Key identifies what the model computes, such as its features, but for the weights and engines of the models
+	// that it is made of: keys do. For a model that is made of none, it identifies the weights, too. An interrupted
+	// job resumes only with the same, and so are shards joined.
 	Key string
 	// keys return what identifies the weights, in a precision, and the engine.
 	keys []func() (weights, engine string, err error)
@@ -89,14 +91,8 @@ func Reads(c model.Card) (Input, error) {
 		c.Encoder.Kind)
 }
 
-// Identity identifies the model with its weights and its engines: an interrupted job resumes only with the same. It
-// reads all weights.
-func (m *Model) Identity() (string, error) {
-	weights, engines, err := m.identities()
-	return weights + engines, err
-}
-
-// identities returns what identifies the model with its weights, and what identifies its engines.
+// identities returns what identifies the model with its weights, all of which it reads, and what identifies its
+// engines.
 func (m *Model) identities() (weights, engines string, err error) {
 	weights = m.Key
 	for _, key := range m.keys {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/specmatch/specmatch/backend/cpu/simd"
 	"github.com/specmatch/specmatch/gnn/dataset"
+	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/tensor/files"
 )
 
@@ -145,6 +146,9 @@ func (j *Job) key(ctx context.Context) (key jobKey, err error) {
 		return jobKey{}, err
 	}
 	options := j.Records
+	if format, err := records.FormatOf(j.Path); err == nil && options.Format == "" {
+		options.Format = format // so that it is no other job if the format is given, too
+	}
 	options.Input = nil
 	options.Columns = nil // those of the model, which its key covers
 	options.Reading = nil

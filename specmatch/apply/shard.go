@@ -39,12 +39,13 @@ func indexLine(texts [][]byte) []byte {
 }
 
 // shardStates returns the states of an output's shards, nil for those that are missing, damaged or
-// incomplete. The shards of different numbers are an error, and so are none.
+// incomplete. The shards of different numbers are an error, and so are none, and those of an earlier version.
 func shardStates(format format, out string) (states []*state, err error) {
 	journals, err := filepath.Glob(files.Pattern(out) + ".shard-*" + journalEnding)
 	if err != nil {
 		return nil, err
 	}
+	var earlier []string // shards of an earlier version
 	for _, path := range journals {
 		var s shard.Shard
 		// Glob returns clean paths, and out may be none, such as ./v.npy.
@@ -62,15 +63,24 @@ func shardStates(format format, out string) (states []*state, err error) {
 				out, len(states), s.N)
 		}
 		states[s.I], err = shardState(format, s, out)
-		if err != nil {
+		if errors.Is(err, errEarlier) {
+			earlier = append(earlier, fmt.Sprint(s.I))
+		} else if err != nil {
 			return nil, err
 		}
+	}
+	if earlier != nil {
+		return nil, fmt.Errorf("apply: %s: %d of %d shards are %w: %s; collect them with that, or repeat them with "+
+			"-shard i/%[3]d", out, len(earlier), len(states), errEarlier, strings.Join(earlier, ", "))
 	}
 	if states == nil {
 		return nil, fmt.Errorf("apply: there are no shards of %s", out)
 	}
 	return states, nil
 }
+
+// errEarlier is the error about the journal of a shard whose key is that of an earlier version.
+var errEarlier = errors.New("of an earlier version of specmatch")
 
 // shardState returns the state of a shard from its journal, nil if it is damaged or incomplete.
 func shardState(format format, s shard.Shard, out string) (*state, error) {
@@ -79,6 +89,10 @@ func shardState(format format, s shard.Shard, out string) (*state, error) {
 	data, err := os.ReadFile(journal)
 	if err != nil {
 		return nil, err
+	}
+	var version struct{ Key json.RawMessage }
+	if json.Unmarshal(data, &version) == nil && bytes.HasPrefix(version.Key, []byte(`"`)) {
+		return nil, errEarlier // its key is a text
 	}
 	var noted state
 	if json.Unmarshal(data, &noted) != nil || !noted.Done {
@@ -211,11 +225,15 @@ func checkShards(states []*state, key jobKey) error {
 	return nil
 }
 
+// settingFlags lists the flags that are part of jobKey.Settings.
+const settingFlags = "-format, -id, -smiles-column, -attributes, -ignore, -largest-fragment, -neutralise, -keep, " +
+	"-strict or -float16"
+
 // differencesOf returns, in words, in what two jobs differ.
 func differencesOf(a, b jobKey) (names []string) {
 	for _, part := range []struct{ name, a, b string }{
 		{"the file of records (-in)", a.Records, b.Records},
-		{"how it is read or written (such as -id or -float16)", a.Settings, b.Settings},
+		{"how it is read or written (" + settingFlags + ")", a.Settings, b.Settings},
 		{"the model or what it computes (such as -model or -readout)", a.Model, b.Model},
 		{"the engine or processor", a.Engine, b.Engine},
 		{"the version of the program", a.Program, b.Program},

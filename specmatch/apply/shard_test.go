@@ -137,7 +137,7 @@ func TestShards(t *testing.T) {
 		t.Error(r, err)
 	}
 	job.Strict = true
-	collect("2 of 2 shards are of another job: 0, 1; they differ in how it is read or written (such as -id or -float16); repeat")
+	collect("2 of 2 shards are of another job: 0, 1; they differ in how it is read or written (-format, -id, -smiles-column,")
 	job.Strict = false
 	if err := os.WriteFile("m.csv", []byte("smiles\nC\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -148,6 +148,14 @@ func TestShards(t *testing.T) {
 		t.Fatal(err)
 	}
 	collect("shards of 2 and of 3")
+	earlier := []byte(`{"Key":"records settings model","Records":1,"Done":true}`)
+	if err := os.WriteFile("z.csv.shard-1-of-2.journal", earlier, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := job.Collect(t.Context(), "z.csv"); err == nil || !strings.Contains(err.Error(),
+		"z.csv: 1 of 2 shards are of an earlier version of specmatch: 1; collect them with that, or repeat them") {
+		t.Error(err)
+	}
 	job.Path, job.Records.Input = "-", strings.NewReader("smiles\nC\n")
 	if _, err := job.WriteFile(t.Context(), "y.csv"); err == nil || !strings.Contains(err.Error(), "which all shards read") {
 		t.Error(err)

@@ -19,6 +19,7 @@ import (
 	"github.com/specmatch/specmatch/gnn/dataset/records"
 	"github.com/specmatch/specmatch/gnn/molecule"
 	"github.com/specmatch/specmatch/gnn/molecule/feature"
+	"github.com/specmatch/specmatch/tensor/files"
 )
 
 // Options say what is looked at.
@@ -170,14 +171,14 @@ func (t *Table) Write(w io.Writer, merge Merge) (rows int, err error) {
 	if t.Split != "" {
 		header = append(header, t.Split)
 	}
-	table.Write(header) // table.Error returns the first error
+	table.Write(files.Cells(nil, header)) // table.Error returns the first error
 	merged, _ := t.merge(merge)
 	for _, r := range merged {
 		line := append([]string{r.ID, r.SMILES}, r.Labels...)
 		if t.Split != "" {
 			line = append(line, r.Part)
 		}
-		table.Write(line)
+		table.Write(files.Cells(nil, line))
 	}
 	table.Flush()
 	return len(merged), table.Error()

@@ -171,10 +171,7 @@ func (p Predictions) Write(out io.Writer) error {
 		if p.distances != nil {
 			line = append(line, strconv.FormatFloat(p.distances[k], 'g', 4, 64))
 		}
-		for c, field := range line {
-			line[c] = files.Data(field)
-		}
-		w.Write(line)
+		w.Write(files.Cells(nil, line))
 	}
 	w.Flush()
 	return w.Error()

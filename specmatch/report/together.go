@@ -76,10 +76,12 @@ type testTable struct {
 	rows []testRow
 }
 
-// sameRecords returns whether two tables have the same records in the same order.
+// sameRecords returns whether two tables have the same records in the same order. Tables of earlier versions have
+// escapes for tabs and line breaks.
 func sameRecords(a, b testTable) bool {
-	sameTargets := func(x, y testRow) bool { return slices.Equal(x.observed, y.observed) }
-	return slices.Equal(a.ids, b.ids) && slices.EqualFunc(a.rows, b.rows, sameTargets)
+	sameText := func(x, y string) bool { return files.Printable(x) == files.Printable(y) }
+	sameTargets := func(x, y testRow) bool { return slices.EqualFunc(x.observed, y.observed, sameText) }
+	return slices.EqualFunc(a.ids, b.ids, sameText) && slices.EqualFunc(a.rows, b.rows, sameTargets)
 }
 
 // join sets the rows of a fine-tuning: those of all test sets, or the mean predictions of its models if they

@@ -69,6 +69,25 @@ func TestOtherTestSets(t *testing.T) {
 	}
 }
 
+// TestEscapedTestSets: a test set whose ids have the escapes of earlier versions is averaged with one that has not.
+func TestEscapedTestSets(t *testing.T) {
+	dir := t.TempDir()
+	tuned(t, dir, tuning{kind: "classes", tasks: 1, seeds: 2, rows: 40, shared: true})
+	for name, id := range map[string]string{"test-0.csv": `x\ty`, "test-1.csv": "x\ty"} {
+		path := filepath.Join(dir, name)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(strings.Replace(string(text), "\nm0,", "\n"+id+",", 1)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := markdown(t, page(t, "", dir)); strings.Contains(text, "Records of all test sets") {
+		t.Error("the same records are not averaged")
+	}
+}
+
 // TestDifferent: molecules that are written in several ways are one, and what is no molecule has its id.
 func TestDifferent(t *testing.T) {
 	cases := []report.Case{

@@ -196,15 +196,31 @@ func (c *config) last() start {
 func sameInputs(previous, current map[string]string, flags *cli.FlagSet) error {
 	for _, name := range slices.Sorted(maps.Keys(current)) {
 		if sum := previous[name]; sum != "" && sum != current[name] {
-			file := "the file " + name
-			if flag := flags.Lookup(name); flag != nil {
-				file = fmt.Sprintf("the file %v of -%s", flag.Value, name)
-			}
-			return fmt.Errorf("%s has changed: its SHA-256 was %s, now it is %s; restore the file",
-				file, sum, current[name])
+			return otherInput(name, flags, sum, current[name])
 		}
 	}
 	return nil
+}
+
+// otherInput returns the error that an input, by its name, is another one than that of the run. The path that the
+// run had is not known, so that a file of a flag may have changed, or be another one.
+func otherInput(name string, flags *cli.FlagSet, previous, current string) error {
+	flag := flags.Lookup(name)
+	if flag == nil {
+		return fmt.Errorf("the file %s has changed: its SHA-256 was %s, now it is %s; restore the file",
+			name, previous, current)
+	}
+	path := flag.Value.String()
+	if path == "-" {
+		return fmt.Errorf("the data from standard input are not those that the run was started with (SHA-256 %s "+
+			"there, %s here): give those, or a new -out", previous, current)
+	}
+	noun := "file"
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		noun = "folder"
+	}
+	return fmt.Errorf("-%s %s is not the %s that the run was started with (SHA-256 %s there, %s here): "+
+		"give that %[3]s, or a new -out", name, path, noun, previous, current)
 }
 
 // CheckPretrained returns a usage error of -pretrained unless the directory path holds a run of the

@@ -62,10 +62,14 @@ func checkRun(dir string) error {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return cli.Usagef("-collect %s: there is no such run directory", dir)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "config.json")); err != nil && len(Shards(dir)) == 0 {
+	_, err := os.Stat(filepath.Join(dir, "config.json"))
+	switch {
+	case err == nil || len(Shards(dir)) > 0:
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
 		return cli.Usagef("-collect: %s holds no run: it has neither a config.json nor shards", dir)
 	}
-	return nil
+	return fmt.Errorf("-collect: %w", err)
 }
 
 // takeUpRun merges the flags of the run in one directory, and reports whether there is one. merged is the directory of

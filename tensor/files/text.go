@@ -16,12 +16,21 @@ import (
 // UTF-8 become U+FFFD, and control characters are escaped as in Go, such as \x1b and \n.
 func Printable(text string) string { return escape(text, isControl) }
 
-// Data is [Printable] for the cells of a table in a file: it keeps tabs and line breaks, so that the cells of
-// another table, such as names, stay as they are, and different ones different.
+// Data is [Printable] for the cells of a table in a file: it keeps tabs and line feeds, so that the cells of
+// another table, such as names, stay as they are. A carriage return is escaped, since readers of CSV drop it before
+// a line feed, so that two cells would become one.
 func Data(text string) string {
 	return escape(text, func(r rune) bool {
-		return isControl(r) && r != '\t' && r != '\n' && r != '\r'
+		return isControl(r) && r != '\t' && r != '\n'
 	})
+}
+
+// Cells appends the [Data] of the cells of a row to dst.
+func Cells(dst, row []string) []string {
+	for _, cell := range row {
+		dst = append(dst, Data(cell))
+	}
+	return dst
 }
 
 // isControl reports whether a character does not stand for itself on a terminal.

@@ -23,7 +23,7 @@ func TestPrintable(t *testing.T) {
 			t.Errorf("%q gives %q, want %q", in, got, want)
 		}
 	}
-	if got, want := files.Data("a\r\n\tb\x1b\u2028\xff"), "a\r\n\tb\\x1b\\u2028\uFFFD"; got != want {
+	if got, want := files.Data("a\r\n\tb\x1b\u2028\xff"), "a\\r\n\tb\\x1b\\u2028\uFFFD"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got := files.PrintableLines("a\nb\x1b\n"); got != "a\nb\\x1b\n" {

@@ -75,9 +75,20 @@ func defaultMemory(available float64) int {
 	return int(min(apply.Memory, available/4)) >> 20
 }
 
-func (x *embedding) run(ctx context.Context, stdout, stderr io.Writer) error {
+// checkMemory returns an error if the process cannot have the cache. To join shards computes nothing, and needs none.
+func (x *embedding) checkMemory() error {
+	if x.Join {
+		return nil
+	}
 	if err := train.MemoryFits("the cache of atom environments", float64(x.Memory)*(1<<20)); err != nil {
 		return cli.Usagef("-memory %d: %w", x.Memory, err)
+	}
+	return nil
+}
+
+func (x *embedding) run(ctx context.Context, stdout, stderr io.Writer) error {
+	if err := x.checkMemory(); err != nil {
+		return err
 	}
 	path, err := oneModelFile(x.Model)
 	if err != nil {

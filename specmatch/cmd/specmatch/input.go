@@ -141,6 +141,7 @@ func (file *input) checkTables() error {
 	if err != nil {
 		return err
 	}
+	patterns = append(patterns, "*_A.txt") // of a folder that was renamed: the reader of the set says so
 	for _, pattern := range patterns {
 		// the pattern is well formed
 		paths, _ := filepath.Glob(filepath.Join(files.Pattern(file.In), filepath.FromSlash(pattern)))

@@ -48,17 +48,17 @@ func TestOtherInputs(t *testing.T) {
 		{tune, "", "-test none", "-test was not given, now it is none"},
 		{tune, "-test none", "-test t.csv", "-test was none, now it is t.csv"},
 		{tune, "-test t.csv", "-test none", "-test was t.csv, now it is none"},
-		{tune, "-test t.csv", "-test u.csv", "the file u.csv of -test has changed"},
+		{tune, "-test t.csv", "-test u.csv", "-test u.csv is not the file that the run was started with (SHA-256 "},
 		{tune, "-test u.csv", "-test v.csv -valid t.csv", "-valid was not given"},
 		{tune, "-test u.csv", "-test v.csv", ""},
 		{tune, "-test u.csv", "", ""},
-		{assays, "-targets y.csv", "-targets z.csv", "the file z.csv of -targets has changed"},
-		{assays, "-targets y.csv,z.csv", "-targets y.csv", "the file y.csv of -targets has changed"},
-		{assays, "-targets y.csv,z.csv", "-targets z.csv,y.csv", "the file z.csv,y.csv of -targets has changed"},
+		{assays, "-targets y.csv", "-targets z.csv", "-targets z.csv is not the file that the run was started with"},
+		{assays, "-targets y.csv,z.csv", "-targets y.csv", "-targets y.csv is not the file that"},
+		{assays, "-targets y.csv,z.csv", "-targets z.csv,y.csv", "-targets z.csv,y.csv is not the file that"},
 		{assays, "-targets y.csv,z.csv", "", ""},
-		{folder, "-in A/LETTER", "-in B/LETTER", "the file B/LETTER of -in has changed"},
+		{folder, "-in A/LETTER", "-in B/LETTER", "-in B/LETTER is not the folder that"},
 		{folder, "-in A/LETTER", "-in moved/LETTER", ""},
-		{folder, "-in A/LETTER", "-in t.csv", "the file t.csv of -in has changed"},
+		{folder, "-in A/LETTER", "-in t.csv", " here): give that file, or a new -out"},
 	} {
 		out := " -out " + t.TempDir()
 		must(t, tt.command+out+" "+tt.first)
@@ -97,6 +97,24 @@ func TestForeignColumns(t *testing.T) {
 	}
 	if text := read(t, "r.md") + read(t, "run/results.md"); strings.Contains(text, "\x1b") {
 		t.Errorf("%q", text)
+	}
+}
+
+// TestForeignCells: ids and texts that are copied do not steer the terminal.
+func TestForeignCells(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "m.csv", "smiles,id,y\nCCO,a\x1b[31mb,1\x1b[32m\nCCN,c,2\n")
+	for _, line := range []string{
+		"check -in m.csv -id id -target y -out c.csv",
+		"search -in m.csv -id id -keep y -query CCO -least 0.01 -top 0 -out s.csv",
+		"predict -in m.csv -id id -model admet:caco2 -domain d.csv -out p.csv",
+	} {
+		must(t, line)
+	}
+	for _, name := range []string{"c.csv", "s.csv", "d.csv", "p.csv"} {
+		if text := read(t, name); strings.Contains(text, "\x1b") || !strings.Contains(text, `a\x1b[31mb`) {
+			t.Errorf("%s: %q", name, text)
+		}
 	}
 }
 

@@ -373,8 +373,12 @@ type result struct {
 func (x *collection) write(ctx context.Context, r *result, stdout, stderr io.Writer) error {
 	table := func(w io.Writer) error {
 		rows := csv.NewWriter(w)
-		rows.Write(r.columns) // WriteAll returns the first error
-		return rows.WriteAll(r.rows)
+		rows.Write(r.columns) // rows.Error returns the first error
+		for _, row := range r.rows {
+			rows.Write(files.Cells(nil, row))
+		}
+		rows.Flush()
+		return rows.Error()
 	}
 	if x.Page != "" {
 		page := gallery.Page{

@@ -32,6 +32,9 @@ func TestMessages(t *testing.T) {
 	if err := os.Mkdir("page.html", 0o755); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Rename(letters(t, "T", "1"), "renamed"); err != nil {
+		t.Fatal(err)
+	}
 	model := filepath.Join("run", division{}.modelFile())
 	for line, want := range map[string]string{
 		// flags and commands
@@ -153,6 +156,7 @@ func TestMessages(t *testing.T) {
 		"predict -in m.csv -domain two.csv -out two.csv -model " + model: "-domain: cannot write two.csv: another output has that name",
 		"predict -in m.csv -domain m.csv -out w.csv -model " + model:     "-domain: cannot write m.csv: it is the input m.csv",
 		"search -in m.csv -query C -out h.csv -page page.html":           "-page: cannot write page.html: it is a folder",
+		"train -in renamed -out trained":                                 "it holds T_A.txt: has it been renamed from T?",
 		"embed -in . -out m.csv":                                         "-in .: the folder has no tables of TUDataset",
 		"embed -in m.csv.shard-0-of-2 -format csv -out m.csv -shard 0/2": "-out: cannot write m.csv.shard-0-of-2: it is the input",
 	} {

@@ -44,7 +44,11 @@ func TestStreams(t *testing.T) {
 			feed(input, "m.csv")
 			must(t, line)
 			feed(input, "other.csv")
-			if _, _, err := invoke(t.Context(), line); err == nil || !strings.Contains(err.Error(), "has changed") {
+			want := "-in pipe is not the file that the run was started with"
+			if input == stdio {
+				want = "the data from standard input are not those that the run was started with"
+			}
+			if _, _, err := invoke(t.Context(), line); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s with other data: %v", line, err)
 			}
 		}
@@ -55,7 +59,7 @@ func TestStreams(t *testing.T) {
 		must(t, line)
 		write(t, "valid.csv", moleculeTable(30))
 		feed(input, "m.csv")
-		if _, _, err := invoke(t.Context(), line); err == nil || !strings.Contains(err.Error(), "has changed") {
+		if _, _, err := invoke(t.Context(), line); err == nil || !strings.Contains(err.Error(), "is not the file that") {
 			t.Errorf("%s with another validation set: %v", line, err)
 		}
 		predict := "predict -format csv -id name -model tuned" + input + " -out p.csv -in " + input
@@ -76,8 +80,18 @@ func TestStreams(t *testing.T) {
 		feed("pipe", "m.csv")
 		must(t, line)
 		feed("pipe", "other.csv")
-		if _, _, err := invoke(t.Context(), line); err == nil || !strings.Contains(err.Error(), "has changed") {
+		if _, _, err := invoke(t.Context(), line); err == nil || !strings.Contains(err.Error(), "is not the file that") {
 			t.Errorf("%s with other data: %v", line, err)
 		}
+	}
+}
+
+// TestCollectFile: what hinders -collect from looking into a run is said.
+func TestCollectFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "m.csv", moleculeTable(60))
+	_, _, err := invoke(t.Context(), "finetune -out c -collect m.csv")
+	if err == nil || !strings.Contains(err.Error(), "m.csv/config.json: not a directory") {
+		t.Error(err)
 	}
 }
