@@ -137,7 +137,7 @@ def test_what_cannot_be_read():
     bad = ["CC", "C1CC", None, "", "CCO", float("nan")]
     for lines in (bad, ["C\n\nC", *bad], [*["CC"] * 300, *bad]):  # by a process that stays, and by one of its own
         number = lines.index("C1CC") if "C\n\nC" not in lines else 0
-        with pytest.raises(SpecmatchError, match=rf'^record {number}: .*: column'):
+        with pytest.raises(SpecmatchError, match=rf'^record {number}: .*: character'):
             Embedder().transform(lines)
     with pytest.warns(UserWarning, match="4 of 6 records cannot be used"):
         rows = Embedder(handle_invalid="nan").transform(bad)
