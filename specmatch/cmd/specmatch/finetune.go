@@ -488,7 +488,11 @@ func (x *tuning) task() (finetune.Task, map[string]*input, error) {
 			task.Test.Path = finetune.NoTest
 			continue
 		}
-		input := x.input.other(part.path)
+		input := x.input.other(part.name, part.path)
+		input.given = func() bool { return x.flags.Given(part.name) }
+		if err := input.checkFile(); err != nil {
+			return task, nil, err
+		}
 		options, err := input.options()
 		if err != nil {
 			return task, nil, err

@@ -27,6 +27,7 @@ import (
 type outcome struct {
 	finetune.Result
 	Test      []train.Metrics     // of each task, with the selected weights
+	Valid     []train.Metrics     `json:",omitempty"` // likewise of the validation set, if there is no test set
 	Baseline  []train.Metrics     // of the mean or the class frequencies of the training set
 	Forest    []train.Metrics     // of a random forest on the features; nil without features
 	Confusion [][][]float64       // [task][true][predicted]; nil for regression
@@ -350,6 +351,13 @@ func (x *tuning) fit(
 		return result, err
 	}
 	result.Test, result.Baseline, result.Confusion = predictions.Score(split.Train)
+	if x.Test == finetune.NoTest {
+		validated, err := x.examples.Predict(ctx, m, split.Valid)
+		if err != nil {
+			return result, err
+		}
+		result.Valid, _, _ = validated.Score(split.Train)
+	}
 	trees, ok, err := x.examples.Forest(ctx, m, split, uint64(d.seed))
 	if err != nil {
 		return result, err

@@ -36,7 +36,8 @@ type input struct {
 	Attributes, Ignore     []string
 	Standard               feature.Standardisation // of molecules
 
-	given   func() bool     // reports whether the command has -in, and not the run that it resumes; nil if it must
+	flag    string          // its name
+	given   func() bool     // reports whether the command has the flag, and not the run that it resumes; nil if it must
 	reading records.Reading // the columns or keys that were used
 	stdin   io.Reader       // os.Stdin if nil
 
@@ -48,7 +49,8 @@ type input struct {
 }
 
 func (file *input) Register(f *cli.FlagSet) {
-	file.given = func() bool { return f.Given("in") }
+	file.flag = "in"
+	file.given = func() bool { return f.Given(file.flag) }
 	cli.Var(f, &file.In, "in", setting.Text,
 		"input `file`: .csv, .tsv, .smi, .sdf, .jsonl or .graphml, also compressed by gzip or zstd; .parquet;\n"+
 			"or a .zip or folder of TUDataset; - is standard input")
@@ -88,9 +90,11 @@ func (file *input) Register(f *cli.FlagSet) {
 	})
 }
 
-// other returns the input of another file that is read in the same way, with nothing of what was read from this one.
-func (file *input) other(path string) *input {
+// other returns the input of another file, of another flag, that is read in the same way, with nothing of what was
+// read from this one.
+func (file *input) other(flag, path string) *input {
 	return &input{
+		flag:       flag,
 		In:         path,
 		Format:     file.Format,
 		SMILES:     file.SMILES,
@@ -107,8 +111,8 @@ func (file *input) checkFile() error {
 	if file.In == stdio {
 		info, err := os.Stdin.Stat()
 		if isOfRun && err == nil && info.Mode()&fs.ModeCharDevice != 0 { // a terminal, or /dev/null
-			return cli.Usagef("the run was started with data from standard input (-in -): pipe the same data " +
-				"into the command, or give -in with a file of them")
+			return cli.Usagef("the run was started with data from standard input (-%s -): pipe the same data "+
+				"into the command, or give -%[1]s with a file of them", file.flag)
 		}
 		return nil
 	}
@@ -121,8 +125,8 @@ func (file *input) checkFile() error {
 		return nil // other errors are those of opening it
 	}
 	if isOfRun {
-		return cli.Usagef("-in %s: there is no such file here; the run was started with this path, perhaps in another "+
-			"folder: give -in with the path from here", file.In)
+		return cli.Usagef("-%s %s: there is no such file here; the run was started with this path, perhaps in another "+
+			"folder: give -%[1]s with the path from here", file.flag, file.In)
 	}
 	var names []string
 	entries, _ := os.ReadDir(cmp.Or(folder, ".")) // without a folder, nothing is near
@@ -130,9 +134,10 @@ func (file *input) checkFile() error {
 		names = append(names, e.Name())
 	}
 	if nearest, ok := suggest.Nearest(name, names); ok {
-		return fmt.Errorf("-in %s: there is no such file; did you mean %s?", file.In, filepath.Join(folder, nearest))
+		return fmt.Errorf("-%s %s: there is no such file; did you mean %s?",
+			file.flag, file.In, filepath.Join(folder, nearest))
 	}
-	return fmt.Errorf("-in %s: there is no such file", file.In)
+	return fmt.Errorf("-%s %s: there is no such file", file.flag, file.In)
 }
 
 // checkTables returns an error if the input, a folder, has no tables.
@@ -149,8 +154,8 @@ func (file *input) checkTables() error {
 			return nil
 		}
 	}
-	return cli.Usagef("-in %s: the folder has no tables of TUDataset (NAME_A.txt, with its name) or of the Open Graph "+
-		"Benchmark (raw/*.csv.gz); name a file of molecules or graphs", file.In)
+	return cli.Usagef("-%s %s: the folder has no tables of TUDataset (NAME_A.txt, with its name) or of the Open Graph "+
+		"Benchmark (raw/*.csv.gz); name a file of molecules or graphs", file.flag, file.In)
 }
 
 // isParquet reports whether -format or the file name says Parquet.

@@ -124,6 +124,8 @@ func TestResumedElsewhere(t *testing.T) {
 	write(t, "m.csv", moleculeTable(60))
 	must(t, "finetune -in m.csv -target length -out a"+quick)
 	must(t, "finetune -in m.csv -target share -out b"+quick)
+	write(t, "v.csv", moleculeTable(20))
+	must(t, "finetune -in m.csv -target length -valid v.csv -out v"+quick)
 	if err := os.Mkdir("sub", 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -131,11 +133,14 @@ func TestResumedElsewhere(t *testing.T) {
 	for line, want := range map[string]string{
 		"finetune -out ../a": "-in m.csv: there is no such file here; the run was started with this path, perhaps in " +
 			"another folder: give -in",
-		"finetune -in n.csv -out ../a":       "-in n.csv: there is no such file",
-		"finetune -out c -collect none":      "-collect none: there is no such run directory",
-		"finetune -out c -collect ..":        "-collect: .. holds no run",
-		"finetune -out c -collect ../a,../b": "the runs in ../a and ../b differ, and cannot be joined: of ../b, -target was share, now it is length",
-		"finetune -out ../a -target share":   "the run in ../a cannot be resumed: -target was length, now it is share; drop the flag",
+		"finetune -in ../m.csv -out ../v": "-valid v.csv: there is no such file here; the run was started with this " +
+			"path, perhaps in another folder: give -valid",
+		"finetune -in ../m.csv -out ../v -valid ../w.csv": "-valid ../w.csv: there is no such file; did you mean ",
+		"finetune -in n.csv -out ../a":                    "-in n.csv: there is no such file",
+		"finetune -out c -collect none":                   "-collect none: there is no such run directory",
+		"finetune -out c -collect ..":                     "-collect: .. holds no run",
+		"finetune -out c -collect ../a,../b":              "the runs in ../a and ../b differ, and cannot be joined: of ../b, -target was share, now it is length",
+		"finetune -out ../a -target share":                "the run in ../a cannot be resumed: -target was length, now it is share; drop the flag",
 	} {
 		if _, _, err := invoke(t.Context(), line); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", line, err, want)

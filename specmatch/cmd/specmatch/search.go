@@ -242,7 +242,7 @@ func (x *searching) readQueries(ctx context.Context, stderr io.Writer) (queries 
 
 // queryFile returns the input of -queries, which is read as that of -in is.
 func (x *searching) queryFile() *input {
-	file := x.input.other(x.File)
+	file := x.input.other("queries", x.File)
 	if shown := formatByName(x.File); shown != "" && shown != formatByName(x.In) {
 		file.Format = "" // -format is of -in
 	}

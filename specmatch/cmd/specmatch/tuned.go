@@ -53,6 +53,9 @@ func (x *tuning) report(stdout io.Writer, results []outcome, points []point) err
 		return err
 	}
 	tables := []*table.Table{scores.table}
+	if valid := x.validation(results); valid.Rows() > 0 {
+		tables[0] = valid // without a test set, all scores are undefined
+	}
 	for _, t := range []*table.Table{x.confusion(results, scores.confusion), x.cuts(results), x.coverage(results)} {
 		if t.Rows() > 0 {
 			tables = append(tables, t)
@@ -189,11 +192,51 @@ func (s *scores) newTable() *table.Table {
 	t.Caption = fmt.Sprintf("%s: predictions of %s on the test set (%s), with the weights of the epoch that is best "+
 		"on the validation set; the baseline predicts the %s of the training set%s.",
 		x.examples.Set.Name, strings.Join(x.examples.Targets, ", "), x.splitFlags(), constant, forestNote)
-	if s.metrics[0].Percent {
-		t.Footnotes = []string{"ROC-AUC, AP, accuracy and F1 in %"}
-	}
-	t.Footnotes = append(t.Footnotes, x.notes...)
+	t.Footnotes = x.footnotes(s.metrics)
 	return t
+}
+
+// footnotes returns those of a table of metrics.
+func (x *tuning) footnotes(metrics []finetune.Metric) (notes []string) {
+	if metrics[0].Percent {
+		notes = []string{"ROC-AUC, AP, accuracy and F1 in %"}
+	}
+	return append(notes, x.notes...)
+}
+
+// validation returns a table of the metrics on the validation sets. It is empty unless there is no test set.
+func (x *tuning) validation(results []outcome) *table.Table {
+	metrics := finetune.Metrics(x.examples.Head)
+	var titles []string
+	for _, m := range metrics {
+		titles = append(titles, m.Title)
+	}
+	t := table.New("target", table.Names(titles...)...)
+	t.Caption = "Predictions of the validation set, because nothing is held out to test on (-test none). " +
+		"The fit has chosen by it: expect larger errors for new records"
+	t.Footnotes = x.footnotes(metrics)
+	earlier := func(r outcome) bool { return r.Valid == nil } // a unit of an earlier version, or a test set
+	if slices.ContainsFunc(results, earlier) {
+		return t
+	}
+	for task := range results[0].Valid {
+		var cells []table.Cell
+		for _, m := range metrics {
+			var values []float64
+			for _, r := range results {
+				values = append(values, r.Valid[task].Get(m.Name))
+			}
+			cells = append(cells, meanCell(values))
+		}
+		t.Add(x.taskTitle(task), cells...)
+	}
+	return t
+}
+
+// taskTitle returns the name of a task in tables.
+func (x *tuning) taskTitle(task int) string {
+	name := strings.TrimSpace(finetune.TaskMetric(x.examples.Head, "", task))
+	return cmp.Or(name, strings.Join(x.examples.Targets, ", "))
 }
 
 // splitFlags returns the flags that split the records.
@@ -377,8 +420,7 @@ func (x *tuning) coverage(results []outcome) *table.Table {
 		if percents == nil {
 			continue
 		}
-		name := strings.TrimSpace(finetune.TaskMetric(x.examples.Head, "", task))
-		t.Add(cmp.Or(name, strings.Join(x.examples.Targets, ", ")), meanCell(percents), meanCell(sizes))
+		t.Add(x.taskTitle(task), meanCell(percents), meanCell(sizes))
 	}
 	return t
 }
