@@ -24,7 +24,6 @@ type sheet struct {
 	rows      []row
 	published map[string]published.Table
 	decimals  int
-	command   string // that computes a cell, where some are empty
 }
 
 // row is a method, its title, and the name of its published row.
@@ -47,7 +46,7 @@ var table1 = sheet{
 	map[string]published.Table{
 		protocol: slices.Concat(published.Table1, published.Classical).Under(protocol),
 		linear:   slices.Concat(published.Table1, published.Classical).Under(linear),
-	}, 2, "",
+	}, 2,
 }
 
 // finding is the part of table1 that says what the paper's reader should know first.
@@ -55,7 +54,7 @@ var finding = sheet{
 	table1.sets,
 	named("labels", method.Untrained, "wl", method.GraphCL, method.SpecMatch),
 	table1.published,
-	2, "",
+	2,
 }
 
 // since has what graph learning is compared with since the paper, and below it what the paper
@@ -70,7 +69,7 @@ var since = sheet{
 		method.Untrained, method.InfoNCE, method.SpecMatch,
 	),
 	map[string]published.Table{protocol: with(published.Since, published.Since, variant("", degrees))},
-	2, "",
+	2,
 }
 
 var table2 = sheet{
@@ -86,7 +85,6 @@ var table2 = sheet{
 		published.Table2[0.1], published.Table2[0.01], variant("semisupervised", "0.01"),
 	)},
 	2,
-	"go run ./experiments/semisupervised -dataset SET -data DIR -label-rate 0.1 -method METHOD -seeds 1",
 }
 
 var table3 = sheet{
@@ -95,7 +93,7 @@ var table3 = sheet{
 		paper.None, "edgepred", "attrmasking", "infomax", "contextpred",
 		method.GraphCL, "joao", "joaov2", "simgrace", method.SpecMatch,
 	),
-	map[string]published.Table{"last": published.Table3}, 1, "",
+	map[string]published.Table{"last": published.Table3}, 1,
 }
 
 // What the preregistered analysis is of.

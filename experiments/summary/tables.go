@@ -65,14 +65,19 @@ func (outcomes results) accuracy(s sheet, protocol string) *table.Table {
 
 // distance has ours minus the published figures.
 func (outcomes results) distance(s sheet, protocol string) *table.Table {
-	return s.bySet(func(set string, row row) (table.Cell, bool) {
+	t := s.bySet(func(set string, row row) (table.Cell, bool) {
 		r, ok := outcomes.get(set, row.method, protocol)
 		p := s.published[protocol].Find(row.published)
 		if !ok || p == nil || p.Values[set][0] == 0 {
 			return table.Text(""), false
 		}
-		return table.Number(stat.Mean(r.PerSeed, nil)-p.Values[set][0], 2), true
+		mean, std := stat.MeanStdDev(r.PerSeed, nil)
+		err := stat.StdErr(std, float64(len(r.PerSeed)))
+		return table.MeanStd(mean-p.Values[set][0], err, s.decimals), true
 	})
+	t.Caption = "Ours minus the published figure, in points ± the standard error of ours. " +
+		"A cell without ± has one seed."
+	return t
 }
 
 // clock has the seconds that one seed of a cell took under each of the protocols; nothing
@@ -90,25 +95,9 @@ func (outcomes results) clock(s sheet, protocols ...string) *table.Table {
 	})
 	t.Caption = "Seconds by the clock for one seed of each cell, on one or two cores"
 	if len(protocols) > 1 {
-		t.Caption += ": " + strings.Join(protocols, ", ") + ", each with the pre-training that both share"
+		t.Caption += ": " + strings.Join(protocols, ", ") + ", each with the pre-training that both share. " +
+			"The columns at 1 % load theirs"
 	}
-	return t
-}
-
-// missing has the hours of a core that one seed of each empty cell of a table takes, see
-// [results.estimate].
-func (outcomes results) missing(s sheet, protocols ...string) *table.Table {
-	t := s.bySet(func(set string, row row) (table.Cell, bool) {
-		if _, ok := outcomes.get(set, row.method, protocols[0]); ok {
-			return table.Text(""), false
-		}
-		seconds := 0.0
-		for _, p := range protocols {
-			seconds += outcomes.estimate(s, set, row.method, p)
-		}
-		return table.Number(seconds/3600, 2), true
-	})
-	t.Caption = "Hours of a core for one seed of each empty cell, estimated; `" + s.command + "`"
 	return t
 }
 
@@ -119,28 +108,6 @@ func (outcomes results) seconds(set, method, protocol string) float64 {
 		return 0
 	}
 	return r.Seconds / float64(len(r.PerSeed))
-}
-
-// estimate returns the seconds of a cell as the median, over all other rows and sets, of a/b·c
-// with a those of the method on another set, b those of another row there, and c those of that
-// row on this set. NaN if nothing is measured.
-func (outcomes results) estimate(s sheet, set, method, protocol string) float64 {
-	var guesses []float64
-	for _, neighbour := range s.rows {
-		for _, place := range s.sets {
-			measured := outcomes.seconds(place, method, protocol)
-			ratio := measured / outcomes.seconds(place, neighbour.method, protocol)
-			x := outcomes.seconds(set, neighbour.method, protocol) * ratio
-			if x > 0 && !math.IsInf(x, 0) {
-				guesses = append(guesses, x)
-			}
-		}
-	}
-	if len(guesses) == 0 {
-		return math.NaN()
-	}
-	slices.Sort(guesses)
-	return stat.Quantile(0.5, stat.Empirical, guesses, nil)
 }
 
 func (outcomes results) seeds(s sheet, protocol string) *table.Table {
@@ -154,7 +121,7 @@ func (outcomes results) seeds(s sheet, protocol string) *table.Table {
 }
 
 // gains are the differences of the other rows to the first, under every protocol, over the
-// seeds that both have; there must be two.
+// seeds that both have. Those over one seed have no standard error.
 func (outcomes results) gains(s sheet, protocols ...string) *table.Table {
 	base := s.rows[0]
 	var differences []compare.Difference
@@ -170,13 +137,17 @@ func (outcomes results) gains(s sheet, protocols ...string) *table.Table {
 	t := table.New("minus "+base.title, table.Names(s.sets...)...)
 	cells, n := grid.Differences(differences, s.decimals)
 	t.Caption = fmt.Sprintf(
-		"Difference to %s: mean in points ± its standard error, over the seeds that both have. %s",
+		"Difference to %s: mean in points ± its standard error, over the seeds that both have. "+
+			"A cell without ± has one seed and may be chance. %s",
 		base.title, grid.Corrected(n),
 	)
 	for _, protocol := range protocols {
 		for _, row := range s.rows[1:] {
 			t.AddSome(row.title+", "+protocol, func(i int) (table.Cell, bool) {
-				return cells[i], differences[i].N > 1
+				if differences[i].N == 1 {
+					cells[i] = table.Number(differences[i].Mean, s.decimals)
+				}
+				return cells[i], differences[i].N > 0
 			})
 			cells = cells[len(s.sets):]
 			differences = differences[len(s.sets):]
