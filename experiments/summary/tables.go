@@ -72,8 +72,8 @@ func (outcomes results) distance(s sheet, protocol string) *table.Table {
 			return table.Text(""), false
 		}
 		mean, std := stat.MeanStdDev(r.PerSeed, nil)
-		err := stat.StdErr(std, float64(len(r.PerSeed)))
-		return table.MeanStd(mean-p.Values[set][0], err, s.decimals), true
+		standardError := stat.StdErr(std, float64(len(r.PerSeed)))
+		return table.MeanStd(mean-p.Values[set][0], standardError, s.decimals), true
 	})
 	t.Caption = "Ours minus the published figure, in points ± the standard error of ours. " +
 		"A cell without ± has one seed."
