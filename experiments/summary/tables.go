@@ -95,8 +95,7 @@ func (outcomes results) clock(s sheet, protocols ...string) *table.Table {
 	})
 	t.Caption = "Seconds by the clock for one seed of each cell, on one or two cores"
 	if len(protocols) > 1 {
-		t.Caption += ": " + strings.Join(protocols, ", ") + ", each with the pre-training that both share. " +
-			"The columns at 1 % load theirs"
+		t.Caption += ": " + strings.Join(protocols, ", ") + ", each with the pre-training that both share"
 	}
 	return t
 }
@@ -144,7 +143,7 @@ func (outcomes results) gains(s sheet, protocols ...string) *table.Table {
 	for _, protocol := range protocols {
 		for _, row := range s.rows[1:] {
 			t.AddSome(row.title+", "+protocol, func(i int) (table.Cell, bool) {
-				if differences[i].N == 1 {
+				if differences[i].N == 1 { // grid.Differences, whose cells all have errors, leaves it empty
 					cells[i] = table.Number(differences[i].Mean, s.decimals)
 				}
 				return cells[i], differences[i].N > 0

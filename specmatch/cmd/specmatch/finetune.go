@@ -489,7 +489,6 @@ func (x *tuning) task() (finetune.Task, map[string]*input, error) {
 			continue
 		}
 		input := x.input.other(part.name, part.path)
-		input.given = func() bool { return x.flags.Given(part.name) }
 		if err := input.checkFile(); err != nil {
 			return task, nil, err
 		}

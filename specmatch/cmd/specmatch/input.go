@@ -36,8 +36,8 @@ type input struct {
 	Attributes, Ignore     []string
 	Standard               feature.Standardisation // of molecules
 
-	flag    string          // its name
-	given   func() bool     // reports whether the command has the flag, and not the run that it resumes; nil if it must
+	flag    string          // its name, of flags
+	flags   *cli.FlagSet    // of the command; a flag that is not given there is of the run that it resumes
 	reading records.Reading // the columns or keys that were used
 	stdin   io.Reader       // os.Stdin if nil
 
@@ -50,7 +50,7 @@ type input struct {
 
 func (file *input) Register(f *cli.FlagSet) {
 	file.flag = "in"
-	file.given = func() bool { return f.Given(file.flag) }
+	file.flags = f
 	cli.Var(f, &file.In, "in", setting.Text,
 		"input `file`: .csv, .tsv, .smi, .sdf, .jsonl or .graphml, also compressed by gzip or zstd; .parquet;\n"+
 			"or a .zip or folder of TUDataset; - is standard input")
@@ -95,6 +95,7 @@ func (file *input) Register(f *cli.FlagSet) {
 func (file *input) other(flag, path string) *input {
 	return &input{
 		flag:       flag,
+		flags:      file.flags,
 		In:         path,
 		Format:     file.Format,
 		SMILES:     file.SMILES,
@@ -107,7 +108,7 @@ func (file *input) other(flag, path string) *input {
 
 // checkFile returns an error if there is no input file.
 func (file *input) checkFile() error {
-	isOfRun := file.given != nil && !file.given()
+	isOfRun := file.flags != nil && !file.flags.Given(file.flag)
 	if file.In == stdio {
 		info, err := os.Stdin.Stat()
 		if isOfRun && err == nil && info.Mode()&fs.ModeCharDevice != 0 { // a terminal, or /dev/null
